@@ -1,0 +1,63 @@
+"""Every error that fieldcorr raises on purpose.
+
+What flows in: nothing. What flows out: exception classes under one root, :class:`FieldcorrError`.
+A message is one line and names the file, the key and the value that are wrong; the command line
+prints it as it is and ends with exit code 2.
+"""
+
+
+class FieldcorrError(Exception):
+    """Root of every error raised on purpose."""
+
+
+class ModelError(FieldcorrError):
+    """A model or device file that cannot be used."""
+
+
+class MeshError(FieldcorrError):
+    """A mesh that cannot be used, or that could not be built."""
+
+
+class MissingExtraError(FieldcorrError):
+    """An optional package that the task needs is not installed."""
+
+
+class ConvergenceError(FieldcorrError):
+    """The linear solver did not reach its tolerance; carries the residual it did reach."""
+
+    def __init__(self, message: str, *, residual: float, iterations: int) -> None:
+        super().__init__(message)
+        self.residual = residual
+        self.iterations = iterations
+
+
+class IdentityError(FieldcorrError):
+    """A physical identity (symmetry, current balance, energy) fails beyond its tolerance."""
+
+
+class ConfigurationError(FieldcorrError):
+    """A polarity configuration, its text form, or a set of rules that cannot be used."""
+
+
+class DriveError(FieldcorrError):
+    """Contact currents that cannot be made, or that do not balance."""
+
+
+class CorrelationError(FieldcorrError):
+    """A correlation that is not defined: no variance, no samples, not finite."""
+
+
+class StoreError(FieldcorrError):
+    """A store that is damaged, unfinished, hostile, in use or not a store."""
+
+
+class DuelError(FieldcorrError):
+    """A duel, an option of the engine or an answer that cannot be used."""
+
+
+class JournalError(DuelError):
+    """A session journal that is damaged, in use, or belongs to another store."""
+
+
+class ExportError(FieldcorrError):
+    """An export that cannot be written."""
