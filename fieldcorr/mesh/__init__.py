@@ -1,0 +1,14 @@
+"""Meshes: build them from a model, read and write them, refuse bad ones.
+
+What flows in: a model file's geometry, or a mesh file. What flows out: a checked :class:`Mesh`
+with tissue tags on its cells and names on its contacts. ``data`` holds the arrays, ``fcmesh`` the
+compact file, ``structured`` boxes without a mesh generator, ``build`` the gmsh builder, ``check``
+the refusals and the report.
+"""
+
+from fieldcorr.mesh.data import Mesh
+from fieldcorr.mesh.fcmesh import read_fcmesh as read_mesh
+from fieldcorr.mesh.fcmesh import write_fcmesh as write_mesh
+from fieldcorr.mesh.order import tidy
+
+__all__ = ["Mesh", "read_mesh", "tidy", "write_mesh"]
