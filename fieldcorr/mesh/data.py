@@ -21,9 +21,6 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
 
-NO_TAG = -1
-"""What a tagging function returns for a facet that carries no tag."""
-
 
 @dataclass(frozen=True, eq=False)
 class Mesh:

@@ -1,10 +1,10 @@
 """Meshes of boxes without a mesh generator: every brick of a grid is cut into six tetrahedra.
 
-What flows in: the grid lines along x, y, z and two functions that name cells and boundary facets.
-What flows out: a conforming :class:`Mesh`. Used for convergence studies and closed forms on slabs.
+What flows in: the grid lines along x, y, z and functions that name cells and boundary facets. What
+flows out: a conforming :class:`Mesh`. Used for convergence studies and closed forms on slabs.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import permutations
 from typing import Any
 
@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fieldcorr.errors import MeshError
-from fieldcorr.mesh.data import NO_TAG, Floats, Ints, Mesh, orient_cells, triangle_normals
+from fieldcorr.mesh.data import Floats, Ints, Mesh, orient_cells
 from fieldcorr.mesh.topology import boundary_facets
 
-CellTagger = Callable[[Floats], NDArray[np.integer[Any]]]
-FacetTagger = Callable[[Floats, Floats], NDArray[np.integer[Any]]]
+CellTagger = Callable[[Floats], NDArray[Any]]
+FacetChooser = Callable[[Floats], NDArray[Any]]
 
 
 def box_mesh(
@@ -25,21 +25,18 @@ def box_mesh(
     nz: int,
     *,
     bounds: ArrayLike = ((0.0, 1.0), (0.0, 1.0), (0.0, 1.0)),
+    tag: CellTagger | None = None,
     tissues: Sequence[str] = ("medium",),
-    cell_tag: CellTagger | None = None,
-    facet_names: Sequence[str] = ("outer",),
-    facet_tag: FacetTagger | None = None,
+    facets: Mapping[str, FacetChooser] | None = None,
 ) -> Mesh:
     """Return the box ``bounds`` (3, 2) in m, cut into 6 nx ny nz tetrahedra of equal volume.
 
-    Parameters are those of :func:`grid_mesh`, with nx, ny, nz equal steps along the axes.
+    The other parameters are those of :func:`grid_mesh`.
     """
     limits = np.asarray(bounds, dtype=np.float64)
     steps = (nx, ny, nz)
-    lines = [np.linspace(limits[axis, 0], limits[axis, 1], steps[axis] + 1) for axis in range(3)]
-    return grid_mesh(
-        *lines, tissues=tissues, cell_tag=cell_tag, facet_names=facet_names, facet_tag=facet_tag
-    )
+    x, y, z = (np.linspace(limits[k, 0], limits[k, 1], steps[k] + 1) for k in range(3))
+    return grid_mesh(x, y, z, tag=tag, tissues=tissues, facets=facets)
 
 
 def grid_mesh(
@@ -47,48 +44,54 @@ def grid_mesh(
     y: ArrayLike,
     z: ArrayLike,
     *,
+    tag: CellTagger | None = None,
     tissues: Sequence[str] = ("medium",),
-    cell_tag: CellTagger | None = None,
-    facet_names: Sequence[str] = ("outer",),
-    facet_tag: FacetTagger | None = None,
+    facets: Mapping[str, FacetChooser] | None = None,
 ) -> Mesh:
-    """Return the mesh of the bricks between the ascending grid lines x, y, z (m).
+    """Return the mesh of the bricks between the ascending grid lines x, y, z.
 
     Parameters
     ----------
-    x, y, z : (n + 1,) float
-        Grid lines along each axis, in m.
-    tissues, facet_names : sequence of str
-        Names of the tags.
-    cell_tag : function of centroids (T, 3) -> tags (T,)
-        Defaults to tag 0 everywhere.
-    facet_tag : function of centroids (B, 3) and outward unit normals (B, 3) -> tags (B,)
-        -1 leaves a facet without a name. Defaults to tag 0 on the whole boundary.
+    x, y, z : (n + 1,) float, m
+        Grid lines along each axis, at any spacing.
+    tag : function of centroids (T, 3) -> integer tags (T,)
+        Positions in ``tissues``; by default 0 everywhere.
+    facets : name -> function of centroids (B, 3) -> mask (B,)
+        Which facets of the boundary carry a name; the first name that claims a facet has it. By
+        default the whole boundary is "outer".
     """
     lines = [_grid_line(values, axis) for values, axis in zip((x, y, z), "xyz", strict=True)]
     points = np.stack(np.meshgrid(*lines, indexing="ij"), axis=-1).reshape(-1, 3)
     cells = orient_cells(points, _kuhn_cells(*(len(line) - 1 for line in lines))).astype(np.int32)
-    centroids = points[cells].mean(axis=1)
-    tags = (
-        np.zeros(len(cells), np.int32)
-        if cell_tag is None
-        else np.asarray(cell_tag(centroids)).astype(np.int32)
+    tags = np.zeros(len(cells)) if tag is None else tag(points[cells].mean(axis=1))
+    chosen = {"outer": _everywhere} if facets is None else facets
+    triangles, facet_tags = name_boundary(points, cells, chosen)
+    return Mesh(
+        points=points,
+        cells=cells,
+        cell_tags=np.asarray(tags).astype(np.int32),
+        tissues=tuple(tissues),
+        facets=triangles,
+        facet_tags=facet_tags,
+        facet_names=tuple(chosen),
+        origin={"made-by": "grid_mesh", "bricks": [len(line) - 1 for line in lines]},
     )
-    facets, facet_tags = tag_boundary(points, cells, facet_tag)
-    origin = {"made-by": "fieldcorr.mesh.structured", "bricks": [len(line) - 1 for line in lines]}
-    return Mesh(points, cells, tags, tuple(tissues), facets, facet_tags, tuple(facet_names), origin)
 
 
-def tag_boundary(points: Floats, cells: Ints, facet_tag: FacetTagger | None) -> tuple[Ints, Ints]:
-    """Return the boundary facets (F, 3) that ``facet_tag`` names, and their tags (F,)."""
+def name_boundary(
+    points: Floats, cells: Ints, choosers: Mapping[str, FacetChooser]
+) -> tuple[Ints, Ints]:
+    """Return the boundary facets (F, 3) that have a name, and the position (F,) of that name."""
     facets, _ = boundary_facets(cells)
-    if facet_tag is None:
-        return facets, np.zeros(len(facets), np.int32)
-    normals = triangle_normals(points, facets)
-    unit = normals / np.linalg.norm(normals, axis=1, keepdims=True)
-    tags = np.asarray(facet_tag(points[facets].mean(axis=1), unit)).astype(np.int32)
-    named = tags != NO_TAG
-    return facets[named], tags[named]
+    centroids = points[facets].mean(axis=1)
+    tags = np.full(len(facets), -1, dtype=np.int32)
+    for position, choose in enumerate(choosers.values()):
+        tags[np.asarray(choose(centroids), dtype=bool) & (tags < 0)] = position
+    return facets[tags >= 0], tags[tags >= 0]
+
+
+def _everywhere(centroids: Floats) -> NDArray[np.bool_]:
+    return np.ones(len(centroids), dtype=bool)
 
 
 def _grid_line(values: ArrayLike, axis: str) -> Floats:
