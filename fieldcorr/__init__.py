@@ -1,0 +1,81 @@
+"""Potential fields of epidural electrode configurations, their correlations, and duels on them.
+
+What flows in: a model file. What flows out: a store of correlations, and a duel engine that uses
+it. Names are imported on first use, so that ``import fieldcorr`` costs next to nothing and the
+consumers of a store never load the finite-element side.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from fieldcorr import errors as errors
+    from fieldcorr.duel import CorrDuel as CorrDuel
+    from fieldcorr.leadfield import LeadField as LeadField
+    from fieldcorr.leadfield import compute_lead_field as compute_lead_field
+    from fieldcorr.mesh import Mesh as Mesh
+    from fieldcorr.mesh import build_mesh as build_mesh
+    from fieldcorr.mesh import check_mesh as check_mesh
+    from fieldcorr.mesh import read_mesh as read_mesh
+    from fieldcorr.mesh import write_mesh as write_mesh
+    from fieldcorr.model import Model as Model
+    from fieldcorr.model import load_model as load_model
+    from fieldcorr.model import resolve_mesh as resolve_mesh
+    from fieldcorr.precompute import precompute as precompute
+    from fieldcorr.store import Store as Store
+    from fieldcorr.store import check_store as check_store
+    from fieldcorr.store import open_store as open_store
+
+_HOMES = {
+    "CorrDuel": "duel",
+    "LeadField": "leadfield",
+    "Mesh": "mesh",
+    "Model": "model",
+    "Store": "store",
+    "build_mesh": "mesh",
+    "check_mesh": "mesh",
+    "check_store": "store",
+    "compute_lead_field": "leadfield",
+    "load_model": "model",
+    "open_store": "store",
+    "precompute": "precompute",
+    "read_mesh": "mesh",
+    "resolve_mesh": "model",
+    "write_mesh": "mesh",
+}
+
+__all__ = [
+    "CorrDuel",
+    "LeadField",
+    "Mesh",
+    "Model",
+    "Store",
+    "__version__",
+    "build_mesh",
+    "check_mesh",
+    "check_store",
+    "compute_lead_field",
+    "errors",
+    "load_model",
+    "open_store",
+    "precompute",
+    "read_mesh",
+    "resolve_mesh",
+    "write_mesh",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "errors":
+        return import_module("fieldcorr.errors")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'fieldcorr' has no attribute {name!r}")
+    value = getattr(import_module(f"fieldcorr.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,144 @@
+"""From a file, a name or changed values to a validated model.
+
+What flows in: a path or the name of a bundled model. What flows out: a :class:`Model`, or a
+:class:`~fieldcorr.errors.ModelError` of one line that names file, key and value.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from fieldcorr.errors import ModelError
+from fieldcorr.model._base import Table
+from fieldcorr.model._toml import dump_toml, parse_toml, read_text
+from fieldcorr.model.bundled import bundled_devices, bundled_folder, bundled_models
+from fieldcorr.model.device import Device
+from fieldcorr.model.report import validation_message
+from fieldcorr.model.schema import Model, ModelFile
+from fieldcorr.model.suggest import did_you_mean
+
+DEFAULT_MODEL = "lumbosacral-565"
+
+T = TypeVar("T", bound=Table)
+
+
+def load_model(path_or_name: str | os.PathLike[str] = DEFAULT_MODEL) -> Model:
+    """Read and validate a model file.
+
+    Parameters
+    ----------
+    path_or_name
+        Path of a TOML model file, or the name of a bundled model.
+
+    Returns
+    -------
+    Model
+        Frozen; its attributes mirror the keys of the file.
+
+    Raises
+    ------
+    ModelError
+        In one line, with the file, the key and the value.
+    """
+    path = _model_path(path_or_name)
+    text = read_text(path)
+    return _model_from_text(text, path)
+
+
+def load_device(path_or_name: str | os.PathLike[str], *, folder: Path | None = None) -> Device:
+    """Read and validate a device file: a bundled name, or a path relative to ``folder``."""
+    path = _device_path(os.fspath(path_or_name), folder or Path())
+    return _validated(Device, parse_toml(read_text(path), path), path)
+
+
+def resolve_mesh(model: Model, which: str = "standard") -> Path:
+    """Return the mesh file that a model names as standard, companion or tiny.
+
+    It is looked for beside the model file first, then among the bundled meshes. Anything else
+    than the three names is taken as the path of a mesh file.
+    """
+    if which not in ("standard", "companion", "tiny"):
+        return Path(which)
+    name = getattr(model.mesh, which)
+    if name is None:
+        raise ModelError(f"{model.path}: mesh.{which}: the model names no such mesh")
+    for folder in (model.path.parent, bundled_folder()):
+        if (folder / name).is_file():
+            return Path(folder / name)
+    raise ModelError(
+        f'{model.path}: mesh.{which} = "{name}": no such file; "fieldcorr mesh" builds one'
+    )
+
+
+def changed_model(model: Model, changes: Mapping[str, Any]) -> Model:
+    """Return ``model`` with values changed by dotted key; see :meth:`Model.replace`."""
+    tables = model.model_dump(mode="json", include=set(ModelFile.model_fields), exclude_none=True)
+    for key, value in changes.items():
+        _set(tables, key, value)
+    return _model_from_text(dump_toml(tables), model.path)
+
+
+def _set(tables: dict[str, Any], key: str, value: Any) -> None:
+    *parents, last = key.split(".")
+    table = tables
+    for parent in parents:
+        table = table.setdefault(parent, {})
+        if not isinstance(table, dict):
+            raise ModelError(f'the key "{key}" cannot be set: "{parent}" is not a table')
+    if value is None:
+        table.pop(last, None)
+    else:
+        table[last] = value
+
+
+def _model_from_text(text: str, path: Path) -> Model:
+    file = _validated(ModelFile, parse_toml(text, path), path)
+    device = _load_model_device(file, path)
+    values = {name: getattr(file, name) for name in ModelFile.model_fields}
+    return _validated(Model, {**values, "device": device, "text": text, "path": path}, path)
+
+
+def _load_model_device(file: ModelFile, path: Path) -> Device:
+    try:
+        return load_device(file.array.device, folder=path.parent)
+    except ModelError as error:
+        raise ModelError(f'{path}: array.device = "{file.array.device}": {error}') from error
+
+
+def _validated(kind: type[T], values: Mapping[str, Any], path: Path) -> T:
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        raise ModelError(f"{path}: {validation_message(error, kind)}") from None
+
+
+def _model_path(path_or_name: str | os.PathLike[str]) -> Path:
+    known = bundled_models()
+    if isinstance(path_or_name, str) and path_or_name in known:
+        return known[path_or_name]
+    path = Path(path_or_name)
+    if _is_plain_name(os.fspath(path_or_name)) and not path.exists():
+        raise ModelError(
+            f'"{path_or_name}": neither a file nor a bundled model'
+            f"{did_you_mean(str(path_or_name), known)}; bundled: {', '.join(known)}"
+        )
+    return path
+
+
+def _device_path(name: str, folder: Path) -> Path:
+    known = bundled_devices()
+    if name in known:
+        return known[name]
+    if _is_plain_name(name):
+        raise ModelError(
+            f'"{name}": no such bundled device{did_you_mean(name, known)}; bundled: '
+            f"{', '.join(known)}; a device file of your own ends in .toml"
+        )
+    return folder / name
+
+
+def _is_plain_name(name: str) -> bool:
+    return not name.endswith(".toml") and os.sep not in name and "/" not in name

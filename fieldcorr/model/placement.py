@@ -1,0 +1,146 @@
+"""Where the paddle lies in the canal, in closed form.
+
+What flows in: geometry, array table, device. What flows out: :class:`Placement`, the rotation and
+the position of the paddle's face, and the checks that it hits neither dura nor bone.
+
+The paddle is a box that is turned (yaw, about y), tilted (pitch, about x) and shifted, then lowered
+along y until its least distance from the dura is the gap asked for. All compartments are cylinders
+along z, so the distance is that of the box's outline in the x-y plane from the dura's ellipse.
+"""
+
+from dataclasses import dataclass
+from itertools import combinations, product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fieldcorr.model.device import Device, Paddle
+from fieldcorr.model.geometry import Ellipse, Geometry
+from fieldcorr.model.tables import Array
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Placement:
+    """The paddle frame in model axes.
+
+    Attributes
+    ----------
+    rotation
+        (3, 3); its columns are the paddle's left, dorsal and rostral axes.
+    centre_mm
+        (3,) centre of the face towards the dura, mm.
+    corners_mm
+        (8, 3) corners of the paddle, mm.
+    """
+
+    rotation: FloatArray
+    centre_mm: FloatArray
+    corners_mm: FloatArray
+
+    def to_model_m(self, points_m: FloatArray) -> FloatArray:
+        """Map points (..., 3) from the paddle frame to model axes, m."""
+        mapped: FloatArray = points_m @ self.rotation.T + 1e-3 * self.centre_mm
+        return mapped
+
+
+def place(geometry: Geometry, array: Array, device: Device) -> Placement:
+    """Lay the paddle on the dura.
+
+    Raises
+    ------
+    ValueError
+        The paddle does not fit; the message names the key.
+    """
+    rotation = _rotation(np.deg2rad(array.yaw_degree), np.deg2rad(array.pitch_degree))
+    corners = _box(device.paddle) @ rotation.T
+    shifted = corners[:, :2] + [array.offset_left_mm, 0.0]
+    height = _resting_height(shifted, geometry.ellipses()["dura"], array.gap_to_dura_mm)
+    if not np.isfinite(height):
+        raise ValueError(
+            f"array.offset_left_mm = {array.offset_left_mm:g}: the paddle lies beside the dural sac"
+        )
+    centre = np.array([array.offset_left_mm, height, array.offset_rostral_mm])
+    placement = Placement(rotation, centre, corners + centre)
+    _check_canal(placement, geometry)
+    _check_length(placement, geometry)
+    return placement
+
+
+def _rotation(yaw: float, pitch: float) -> FloatArray:
+    """Return R_y(yaw) R_x(pitch); positive pitch turns the rostral end ventrally."""
+    cy, sy, cp, sp = np.cos(yaw), np.sin(yaw), np.cos(pitch), np.sin(pitch)
+    about_y = np.array([[cy, 0.0, sy], [0.0, 1.0, 0.0], [-sy, 0.0, cy]])
+    about_x = np.array([[1.0, 0.0, 0.0], [0.0, cp, -sp], [0.0, sp, cp]])
+    rotation: FloatArray = about_y @ about_x
+    return rotation
+
+
+def _box(paddle: Paddle) -> FloatArray:
+    """Return the corners (8, 3) in the paddle frame; the face towards the dura is y = 0."""
+    width, length = paddle.width_mm / 2, paddle.length_mm / 2
+    return np.array(list(product((-width, width), (0.0, paddle.thickness_mm), (-length, length))))
+
+
+def _resting_height(corners: FloatArray, dura: Ellipse, gap: float) -> float:
+    """Return the shift along y at which the hull of ``corners`` is ``gap`` from the dura.
+
+    The dura widened by the gap has the upper outline Y(x), which is concave. Over each segment
+    y = c + m x between two corners, Y(x) - y is largest at an end or where the outline has slope m.
+    Segments inside the hull lie above its lower edge and never decide.
+    """
+    heights = [_outline_height(x, dura, gap) - y for x, y in corners]
+    for (x0, y0), (x1, y1) in combinations(corners, 2):
+        if abs(x1 - x0) < 1e-12:
+            continue
+        slope = (y1 - y0) / (x1 - x0)
+        x, y = _normal_point(np.arctan2(1.0, -slope), dura, gap)
+        if min(x0, x1) < x < max(x0, x1):
+            heights.append(y - (y0 + slope * (x - x0)))
+    return float(max(heights))
+
+
+def _outline_height(x: float, dura: Ellipse, gap: float) -> float:
+    """Return Y(x) of the widened outline by bisection on its slope; -inf outside its width."""
+    if abs(x - dura.left) >= dura.half_width + gap:
+        return -np.inf
+    # x falls as the angle of the normal grows from 0 (left) to pi (right).
+    low, high = 0.0, np.pi
+    for _ in range(60):
+        middle = (low + high) / 2
+        if _normal_point(middle, dura, gap)[0] > x:
+            low = middle
+        else:
+            high = middle
+    return _normal_point(low, dura, gap)[1]
+
+
+def _normal_point(angle: float, dura: Ellipse, gap: float) -> tuple[float, float]:
+    """Return the point of the widened outline whose normal points to ``angle``."""
+    normal = np.array([np.cos(angle), np.sin(angle)])
+    half = np.array([dura.half_width, dura.half_depth])
+    x, y = half**2 * normal / np.linalg.norm(half * normal) + gap * normal
+    return dura.left + float(x), dura.dorsal + float(y)
+
+
+def _check_canal(placement: Placement, geometry: Geometry) -> None:
+    # The canal is convex: the paddle lies inside when its corners do.
+    level = geometry.ellipses()["canal"].level(placement.corners_mm[:, :2])
+    worst = int(np.argmax(level))
+    if level[worst] >= 1.0:
+        x, y, z = placement.corners_mm[worst]
+        raise ValueError(
+            f"array: the paddle hits bone: its corner at left {x:.2f}, dorsal {y:.2f}, rostral "
+            f"{z:.2f} mm is outside geometry.canal ({geometry.canal.width_mm:g} x "
+            f"{geometry.canal.depth_mm:g} mm)"
+        )
+
+
+def _check_length(placement: Placement, geometry: Geometry) -> None:
+    reach = float(np.max(np.abs(placement.corners_mm[:, 2])))
+    if reach >= geometry.torso.length_mm / 2:
+        raise ValueError(
+            f"array.offset_rostral_mm = {placement.centre_mm[2]:g}: the paddle reaches out of "
+            f"geometry.torso.length_mm = {geometry.torso.length_mm:g}"
+        )

@@ -1,0 +1,70 @@
+"""Clinical rules: which polarity configurations are looked at.
+
+What flows in: the table ``[configurations]``. What flows out: :class:`Rules`, whose keys are
+checked for type and range here; :mod:`fieldcorr.configurations.rules` gives them their meaning.
+A key that is given overrides the preset; None means "not said".
+"""
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from fieldcorr.model._base import Length, Table, TomlArray
+
+Count = Annotated[int, Field(ge=0, le=64)]
+Names = Annotated[tuple[str, ...], TomlArray]
+Texts = Annotated[tuple[str, ...], TomlArray]
+Polarity = Literal["-", "+", "any"]
+Preset = Literal["all", "up-to-two", "up-to-three", "up-to-four", "programmer"]
+
+
+class Rules(Table):
+    """Declarative restrictions of the 3^E polarity configurations."""
+
+    preset: Preset = "up-to-three"
+    """Where the rules start from; every key below overrides it."""
+    active_min: Count | None = None
+    active_max: Count | None = None
+    cathodes_min: Count | None = None
+    cathodes_max: Count | None = None
+    anodes_min: Count | None = None
+    anodes_max: Count | None = None
+    excluded: Names = ()
+    """Contacts that are broken or painful: never used."""
+    off: Names = ()
+    """Contacts that must be off."""
+    on: dict[str, Polarity] = Field(default_factory=dict)
+    """Contacts that must be on: "-" cathode, "+" anode, "any" either."""
+    adjacent: Literal["any", "cathodes", "anodes", "all"] | None = None
+    """Whose contacts must all be neighbours of one another."""
+    extent_max_mm: Length | None = None
+    """Largest distance between two active contacts."""
+    connected: Annotated[tuple[Literal["cathodes", "anodes"], ...], TomlArray] | None = None
+    """Groups that must hang together on the array."""
+    symmetric: bool = False
+    """Only configurations that are their own mirror image about the midline."""
+    case: Literal["off", "anode", "any"] | None = None
+    """What the stimulator case may be, where it is an electrode."""
+    include: Texts = ()
+    """Configurations that are added, in text form such as "0- 5+"."""
+    exclude: Texts = ()
+    """Configurations that are taken away."""
+
+    def named_contacts(self) -> Iterator[tuple[str, str]]:
+        """Yield (key, contact name) for every contact that the rules name."""
+        for key in ("excluded", "off", "on"):
+            for name in getattr(self, key):
+                yield key, name
+
+    @model_validator(mode="after")
+    def _ranges(self) -> "Rules":
+        for what in ("active", "cathodes", "anodes"):
+            low, high = getattr(self, f"{what}_min"), getattr(self, f"{what}_max")
+            if low is not None and high is not None and low > high:
+                raise ValueError(f"{what}_min = {low} is more than {what}_max = {high}")
+        for key in ("excluded", "off"):
+            both = sorted(set(self.on) & set(getattr(self, key)))
+            if both:
+                raise ValueError(f'contact "{both[0]}" is in {key} and must be on at once')
+        return self

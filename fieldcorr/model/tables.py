@@ -1,0 +1,155 @@
+"""The small tables of a model file: array, contacts, boundary, drive, region, solver, mesh.
+
+What flows in: values read from TOML. What flows out: frozen tables whose attributes are the keys.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from fieldcorr.model._base import (
+    Distance,
+    Length,
+    Name,
+    Offset,
+    Real,
+    SourcedTable,
+    Table,
+    TomlArray,
+)
+
+Interval = Annotated[tuple[Offset, Offset], TomlArray]
+
+
+class Array(SourcedTable):
+    """Where the paddle lies: flat on the dorsal side, ``gap_to_dura_mm`` from the dura."""
+
+    device: Annotated[str, Field(min_length=1)]
+    """Name of a bundled device, or path of a device file relative to the model file."""
+    offset_left_mm: Offset = 0.0
+    offset_rostral_mm: Offset = 0.0
+    gap_to_dura_mm: Length
+    """Least distance between paddle and outer dura, as the paddle lies (turned and tilted)."""
+    yaw_degree: Annotated[Real, Field(ge=-60, le=60)] = 0.0
+    """Turn about the dorsal axis; positive moves the rostral end to the patient's left."""
+    pitch_degree: Annotated[Real, Field(ge=-30, le=30)] = 0.0
+    """Tilt about the left axis; positive moves the rostral end towards the cord."""
+
+
+class Contacts(Table):
+    """How the contact faces conduct."""
+
+    model: Literal["equipotential", "impedance", "uniform-current"] = "equipotential"
+    impedance_ohm_m2: Annotated[Real, Field(ge=0, le=1e3)] = 0.0
+
+    @model_validator(mode="after")
+    def _impedance(self) -> "Contacts":
+        if self.model == "impedance" and self.impedance_ohm_m2 == 0:
+            raise ValueError('model = "impedance" needs impedance_ohm_m2 above 0')
+        if self.model != "impedance" and self.impedance_ohm_m2 != 0:
+            raise ValueError(
+                f"impedance_ohm_m2 = {self.impedance_ohm_m2:g} has no effect with model = "
+                f'"{self.model}"; use model = "impedance"'
+            )
+        return self
+
+
+class Case(SourcedTable):
+    """Patch of the stimulator case on the torso's surface."""
+
+    width_mm: Length = 60.0
+    """Arc length around the torso."""
+    height_mm: Length = 50.0
+    angle_degree: Annotated[Real, Field(ge=-180, le=180)] = 60.0
+    """Direction of the centre, from dorsal (0) towards the patient's left (90)."""
+    offset_rostral_mm: Offset = -80.0
+
+
+class Boundary(Table):
+    """What happens on the torso's surface."""
+
+    outer: Literal["insulated", "grounded", "case"] = "insulated"
+    case: Case = Case()
+
+
+class Drive(Table):
+    """How the stimulator drives the active contacts."""
+
+    mode: Literal["voltage", "current"] = "voltage"
+    fractions: dict[str, Annotated[Real, Field(gt=0)]] = Field(default_factory=dict)
+    """Share of each named contact among those of its polarity; current mode only."""
+
+    @model_validator(mode="after")
+    def _fractions(self) -> "Drive":
+        if self.fractions and self.mode != "current":
+            raise ValueError('fractions need mode = "current"')
+        return self
+
+
+class Region(Table):
+    """Where fields are compared: tissues within a tapered window around the array."""
+
+    tissues: Annotated[tuple[Name, ...], TomlArray, Field(min_length=1)] = ("grey", "white")
+    half: Literal["all", "dorsal"] = "all"
+    """ "dorsal": the part of the cord dorsal of its centre."""
+    window_half_length_mm: Length = 30.0
+    taper_mm: Distance = 10.0
+    """The weight falls from 1 to 0, as a cosine, over the last ``taper_mm`` of the window."""
+    box_mm: Annotated[tuple[Interval, Interval, Interval], TomlArray] | None = None
+    """Further restriction in model axes: [[x0, x1], [y0, y1], [z0, z1]]."""
+
+    @model_validator(mode="after")
+    def _possible(self) -> "Region":
+        if len(set(self.tissues)) != len(self.tissues):
+            raise ValueError(f"tissues names a tissue twice: {', '.join(self.tissues)}")
+        if self.taper_mm > self.window_half_length_mm:
+            raise ValueError(
+                f"taper_mm = {self.taper_mm:g} is longer than window_half_length_mm = "
+                f"{self.window_half_length_mm:g}"
+            )
+        for axis, (low, high) in zip("xyz", self.box_mm or (), strict=False):
+            if low >= high:
+                raise ValueError(f"box_mm: {axis} runs from {low:g} to {high:g}: no extent")
+        return self
+
+
+class Measure(Table):
+    """What is compared: the potential, the field, its derivative along the cord, or |E|."""
+
+    kind: Literal["potential", "field", "activating", "magnitude"] = "potential"
+    samples: Annotated[int, Field(ge=16, le=10_000_000)] = 4096
+    """Points at which the measure "magnitude" is sampled."""
+    seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 1
+
+
+class Solver(Table):
+    """Order of the elements and relative residual of the solver."""
+
+    order: Literal[1, 2] = 2
+    tolerance: Annotated[Real, Field(ge=1e-14, le=1e-2)] = 1e-8
+
+
+class Sizes(Table):
+    """Edge lengths that the mesh builder aims at."""
+
+    rim_mm: Length = 0.05
+    """At the rims of the contacts."""
+    growth: Annotated[Real, Field(gt=0, le=2)] = 0.4
+    """Growth of the edge length per unit of distance from a rim."""
+    cord_mm: Length = 1.0
+    """In cord, CSF and dura around the array."""
+    end_mm: Length = 2.0
+    """In the same tissues far from the array."""
+    far_mm: Length = 30.0
+    """At the torso's surface."""
+
+
+class MeshFiles(Table):
+    """Mesh files, looked for beside the model file and among the bundled ones."""
+
+    standard: str | None = None
+    companion: str | None = None
+    """The same geometry with all sizes about doubled, for the error estimate of r."""
+    tiny: str | None = None
+    """For tests."""
+    sizes: Sizes = Sizes()
