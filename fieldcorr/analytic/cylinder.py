@@ -1,0 +1,240 @@
+r"""Concentric cylinders, anisotropic along the axis, with current through the outer surface.
+
+What flows in: radii, conductivities across and along the axis, electrodes, points. What flows
+out: potentials in V.
+
+The ends z = +-L/2 are insulated, so a mode is cos(m (theta - theta_0)) cos(k (z + L/2)) with
+k = p pi / L: exact for a finite-element cylinder of the same length. Its radial part is a sum of
+I_m(kappa r) and K_m(kappa r), kappa = k sqrt(s_z / s_r) (r^m and r^-m for k = 0); the layers are
+joined by :mod:`fieldcorr.analytic._ladder`. The Bessel functions enter through logarithms and
+ratios only (:mod:`fieldcorr.analytic._bessel`), which neither overflow nor cancel.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fieldcorr.analytic._bessel import log_waves
+from fieldcorr.analytic._checks import (
+    modes_needed,
+    require_balance,
+    require_increasing,
+    require_positive,
+)
+from fieldcorr.analytic._ladder import Ladder, Waves, climb
+from fieldcorr.errors import ModelError
+
+FloatArray = NDArray[np.float64]
+MAX_ORDER = 1000
+"""Largest number of angular orders, and of axial wave numbers."""
+_BLOCK = 128  # points summed at once: 128 x 60 x 100 modes is 6 MB per array
+
+
+@dataclass(frozen=True)
+class Cylinders:
+    """Layers from the axis outwards: outer radii in m, length in m, conductivities in S/m."""
+
+    radii: tuple[float, ...]
+    length: float
+    across: tuple[float, ...]
+    along: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        require_increasing("cylinder radii", self.radii)
+        require_positive("cylinder length", [self.length])
+        for sigma in (self.across, self.along):
+            require_positive("cylinder conductivities", sigma)
+            if len(sigma) != len(self.radii):
+                raise ModelError(
+                    f"cylinder conductivities: {len(self.radii)} needed, got {sigma!r}"
+                )
+
+
+@dataclass(frozen=True)
+class BlurredPatch:
+    """A smooth electrode on the outer surface: coefficients b^m around and c^p along.
+
+    Parameters
+    ----------
+    angle : float
+        Its angle in rad about the axis, from the x axis towards y.
+    z : float
+        Its height in m, between -L/2 and L/2.
+    current : float
+        Current in A into the body.
+    around, along : float
+        b and c, between 0 (spread evenly) and 1 (a point).
+    """
+
+    angle: float
+    z: float
+    current: float
+    around: float = 0.7
+    along: float = 0.8
+
+    def factors(self, m: FloatArray, k: FloatArray, length: float) -> tuple[FloatArray, FloatArray]:
+        """Return b^m and c^p, p = k L / pi."""
+        return self.around**m, self.along ** (k * length / np.pi)
+
+    @property
+    def decay(self) -> tuple[float, float]:
+        """Rate at which the coefficients fall around and along, per order."""
+        return float(-np.log(self.around)), float(-np.log(self.along))
+
+    def density(self, points: FloatArray, cylinders: Cylinders) -> FloatArray:
+        """Return the current density (N,) in A/m2 at points (N, 3) of the outer surface."""
+        theta = np.arctan2(points[:, 1], points[:, 0]) - self.angle
+        length = cylinders.length
+        z, z0 = points[:, 2] + 0.5 * length, self.z + 0.5 * length
+        around = _poisson(theta, self.around) / (2.0 * np.pi * cylinders.radii[-1])
+        mirrored = sum(_poisson(np.pi * (z + s * z0) / length, self.along) for s in (-1.0, 1.0))
+        return np.asarray(self.current * around * mirrored / (2.0 * length))
+
+
+@dataclass(frozen=True)
+class Patch:
+    """A patch of uniform current density; its half widths in rad around and m along."""
+
+    angle: float
+    z: float
+    current: float
+    half_angle: float
+    half_length: float
+
+    def factors(self, m: FloatArray, k: FloatArray, length: float) -> tuple[FloatArray, FloatArray]:
+        """Return sin(m a)/(m a) and sin(k l)/(k l)."""
+        del length
+        return np.sinc(m * self.half_angle / np.pi), np.sinc(k * self.half_length / np.pi)
+
+    @property
+    def decay(self) -> tuple[float, float]:
+        """Rate at which the coefficients fall: not exponentially."""
+        return 0.0, 0.0
+
+
+Electrode = BlurredPatch | Patch
+
+
+def _poisson(t: FloatArray, b: float) -> FloatArray:
+    """Return 1 + 2 sum_m b^m cos(m t) in closed form."""
+    return np.asarray((1.0 - b * b) / (1.0 - 2.0 * b * np.cos(t) + b * b))
+
+
+def cylinder_potential(
+    points: FloatArray,
+    cylinders: Cylinders,
+    electrodes: Sequence[Electrode],
+    *,
+    tolerance: float = 1e-13,
+) -> FloatArray:
+    """Return the potential inside layered cylinders along z, centred on the origin.
+
+    Parameters
+    ----------
+    points : (N, 3) array
+        Points in m, within the outer radius (up to 1 % beyond is taken as its layer).
+    cylinders : Cylinders
+        The layers.
+    electrodes : sequence of BlurredPatch or Patch
+        Sources on the outer surface; their currents sum to zero.
+    tolerance : float
+        Modes that have decayed below this share are left out.
+
+    Returns
+    -------
+    (N,) array of V, with zero mean over the volume of every layer.
+    """
+    require_balance(np.array([electrode.current for electrode in electrodes]))
+    r = np.hypot(points[:, 0], points[:, 1])
+    if r.max() > 1.01 * cylinders.radii[-1]:
+        raise ModelError(f"points: radius {r.max()!r} m lies outside {cylinders.radii[-1]!r} m")
+    order, k = _mode_list(float(r.max()), cylinders, electrodes, tolerance)
+    ladder = _ladder(cylinders, order, k)
+    total = np.zeros(len(points))
+    home = np.minimum(np.searchsorted(cylinders.radii, r), len(cylinders.radii) - 1)
+    for layer in range(len(cylinders.radii)):
+        members = np.flatnonzero(home == layer)
+        for first in range(0, len(members), _BLOCK):
+            block = members[first : first + _BLOCK]
+            radial = _radial(r[block], cylinders, layer, ladder, order, k)
+            total[block] = _sum_modes(points[block], cylinders, electrodes, radial, k)
+    return total
+
+
+def _mode_list(
+    r: float, cylinders: Cylinders, electrodes: Sequence[Electrode], tolerance: float
+) -> tuple[int, FloatArray]:
+    """Return the largest angular order and the wave numbers (P,) that live at a radius."""
+    outer = cylinders.radii[-1]
+    edges = np.minimum(np.maximum((0.0, *cylinders.radii), r), outer)
+    stretch = np.sqrt(np.asarray(cylinders.along) / cylinders.across)
+    path = float(np.diff(edges) @ stretch) * np.pi / cylinders.length
+    around = min(e.decay[0] for e in electrodes) - np.log(max(r, 1e-3 * outer) / outer)
+    along = min(e.decay[1] for e in electrodes) + path
+    order = modes_needed(float(around), tolerance, MAX_ORDER, "cylinder series, around")
+    count = modes_needed(float(along), tolerance, MAX_ORDER, "cylinder series, along")
+    return order, np.arange(count + 1.0) * (np.pi / cylinders.length)
+
+
+def _ladder(cylinders: Cylinders, order: int, k: FloatArray) -> Ladder:
+    """Solve the layers for all modes; arrays are (layers, order + 1, P)."""
+    waves = []
+    inner = cylinders.radii[0]  # of the core: any radius serves, its reflection is zero
+    for layer, outer in enumerate(cylinders.radii):
+        sigma = cylinders.across[layer]
+        kappa = k * np.sqrt(cylinders.along[layer] / sigma)
+        u_in, v_in, yu_in, yv_in = log_waves(order, kappa, inner)
+        u_out, v_out, yu_out, yv_out = log_waves(order, kappa, outer)
+        transfer = np.exp(u_in - u_out)
+        echo = transfer * np.exp(v_out - v_in)
+        waves.append(
+            Waves(sigma * yu_in, sigma * yv_in, sigma * yu_out, sigma * yv_out, transfer, echo)
+        )
+        inner = outer
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ladder = climb(waves, 0.0)
+    ladder.scale[:, 0, 0] = 0.0  # the net current is zero, and with it this mode
+    ladder.reflection[:, 0, 0] = 0.0
+    return ladder
+
+
+def _radial(
+    r: FloatArray, cylinders: Cylinders, layer: int, ladder: Ladder, order: int, k: FloatArray
+) -> FloatArray:
+    """Return the radial functions (order + 1, P, N) in V per A/m2 at radii of one layer."""
+    kappa = k * np.sqrt(cylinders.along[layer] / cylinders.across[layer])
+    least = np.maximum(r, 1e-9 * cylinders.radii[0])  # log 0 on the axis
+    u, v, _, _ = log_waves(order, kappa[:, None], least)
+    u_out, _, _, _ = log_waves(order, kappa, cylinders.radii[layer])
+    growth = np.exp(u - u_out[..., None])
+    echo = np.zeros_like(growth)
+    if layer:
+        u_in, v_in, _, _ = log_waves(order, kappa, cylinders.radii[layer - 1])
+        echo = np.exp(v - v_in[..., None] + u_in[..., None] - u)
+    part = Ladder(ladder.reflection[..., None], ladder.scale[..., None])
+    return part.inside(layer, growth, echo)
+
+
+def _sum_modes(
+    points: FloatArray,
+    cylinders: Cylinders,
+    electrodes: Sequence[Electrode],
+    radial: FloatArray,
+    k: FloatArray,
+) -> FloatArray:
+    """Return the sum over modes (N,) in V from the radial functions (order + 1, P, N)."""
+    m = np.arange(len(radial), dtype=np.float64)
+    theta = np.arctan2(points[:, 1], points[:, 0])
+    half, length = 0.5 * cylinders.length, cylinders.length
+    area = 2.0 * np.pi * cylinders.radii[-1] * length
+    z_shape = np.cos(k[:, None] * (points[:, 2] + half))
+    total = np.zeros(len(points))
+    for electrode in electrodes:
+        around, along = electrode.factors(m, k, length)
+        around = around * np.where(m > 0.0, 2.0, 1.0) * electrode.current / area
+        along = along * np.where(k > 0.0, 2.0, 1.0) * np.cos(k * (electrode.z + half))
+        shape = np.cos(m[:, None] * (theta - electrode.angle))
+        total += np.einsum("m,p,mj,pj,mpj->j", around, along, shape, z_shape, radial, optimize=True)
+    return total

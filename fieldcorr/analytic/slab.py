@@ -1,0 +1,223 @@
+r"""Layers of diagonal anisotropy under rectangular contacts of uniform current density.
+
+What flows in: the layers from the top down, the rectangles with their currents, points. What
+flows out: potentials in V.
+
+The body is a box 0 <= x <= a, 0 <= y <= b with insulated side walls, so the series over
+cos(m pi x / a) cos(n pi y / b) is exact for a finite-element box of the same size, and approaches
+the open layered medium as the box grows. A mode decays with depth at the rate
+
+.. math:: g_i = \sqrt{(\sigma_x k_x^2 + \sigma_y k_y^2)/\sigma_z}, \qquad Y_i = \sigma_z g_i,
+
+and the stack of layers is solved by :mod:`fieldcorr.analytic._ladder`.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fieldcorr.analytic._checks import modes_needed, require_balance, require_positive
+from fieldcorr.analytic._ladder import Ladder, Waves, climb
+from fieldcorr.errors import ModelError
+
+FloatArray = NDArray[np.float64]
+MAX_MODES = 2000
+"""Largest number of cosines in one direction: beyond it the points are too near the surface."""
+_BLOCK = 64  # points that share one list of modes; 64 x 1e5 modes is 50 MB
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One layer: thickness in m (infinite for the last one if it is open), (sx, sy, sz) in S/m."""
+
+    thickness: float
+    sigma: tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class Slab:
+    """A box of layers.
+
+    Parameters
+    ----------
+    size : pair of float
+        Extent a, b along x and y in m; side walls are insulated.
+    layers : tuple of Layer
+        From the driven surface (depth 0) down.
+    bottom : {"insulated", "grounded"}
+        What the lower face of the last layer is; ignored when that layer is infinitely thick.
+    """
+
+    size: tuple[float, float]
+    layers: tuple[Layer, ...]
+    bottom: Literal["insulated", "grounded"] = "insulated"
+
+    def __post_init__(self) -> None:
+        require_positive("slab size", self.size)
+        require_positive("layer thickness", [layer.thickness for layer in self.layers])
+        require_positive("layer conductivity", [layer.sigma for layer in self.layers])
+        if not all(np.isfinite(layer.thickness) for layer in self.layers[:-1]):
+            raise ModelError("layer thickness: only the last layer may be infinite")
+
+    @property
+    def tops(self) -> FloatArray:
+        """Depth (L,) in m of the upper face of each layer."""
+        return np.cumsum([0.0, *(layer.thickness for layer in self.layers[:-1])])
+
+    @property
+    def is_floating(self) -> bool:
+        """Whether nothing fixes the potential, so that the currents must sum to zero."""
+        return self.bottom == "insulated" or not np.isfinite(self.layers[-1].thickness)
+
+
+@dataclass(frozen=True)
+class Rectangle:
+    """A contact on the surface: its x and y range in m and its current in A."""
+
+    x: tuple[float, float]
+    y: tuple[float, float]
+    current: float = 1.0
+
+
+def slab_potential(
+    points: FloatArray, slab: Slab, contacts: Sequence[Rectangle], *, tolerance: float = 1e-13
+) -> FloatArray:
+    """Return the potential of rectangular contacts of uniform current on a layered box.
+
+    Parameters
+    ----------
+    points : (N, 3) array
+        x, y and depth in m; depth 0 is the surface that carries the contacts.
+    slab : Slab
+        The box.
+    contacts : sequence of Rectangle
+        The contacts; on a floating slab their currents sum to zero.
+    tolerance : float
+        Modes that have decayed below this share at a point's depth are left out.
+
+    Returns
+    -------
+    (N,) array of V, with zero mean over every horizontal plane when the slab floats.
+    """
+    if slab.is_floating:
+        require_balance(np.array([contact.current for contact in contacts]))
+    _require_inside(points, slab)
+    k = _wave_numbers(float(points[:, 2].min()), slab, tolerance)
+    ladder = climb([_waves(layer, _rates(layer, k)) for layer in slab.layers[::-1]], _start(slab))
+    amplitude = _amplitudes(slab, contacts, k)
+    result = _plane_mode(points[:, 2], slab, contacts)
+    for block, layer in _blocks(points, slab):
+        result[block] += _sum_modes(points[block], slab, layer, ladder, k, amplitude, tolerance)
+    return result
+
+
+def _require_inside(points: FloatArray, slab: Slab) -> None:
+    """Refuse points above the surface or below the last layer."""
+    floor = slab.tops[-1] + slab.layers[-1].thickness
+    depth = points[:, 2]
+    if depth.min() < 0.0 or depth.max() > floor * (1.0 + 1e-9):
+        raise ModelError(f"points: depths {depth.min()!r} to {depth.max()!r} m leave the slab")
+
+
+def _start(slab: Slab) -> float:
+    """Return the reflection at the bottom of the last layer."""
+    if not np.isfinite(slab.layers[-1].thickness):
+        return 0.0
+    return 1.0 if slab.bottom == "insulated" else -1.0
+
+
+def _rates(layer: Layer, k: FloatArray) -> FloatArray:
+    """Return g (K,) in 1/m of modes k (K, 2) in a layer."""
+    sx, sy, sz = layer.sigma
+    return np.asarray(np.sqrt((sx * k[:, 0] ** 2 + sy * k[:, 1] ** 2) / sz))
+
+
+def _waves(layer: Layer, rate: FloatArray) -> Waves:
+    """Return the waves exp(+-g r) of a layer; r points up to the driven surface."""
+    admittance = layer.sigma[2] * rate
+    transfer = np.exp(-rate * layer.thickness)
+    return Waves(admittance, -admittance, admittance, -admittance, transfer, transfer**2)
+
+
+def _attenuation(depth: float, slab: Slab, k: FloatArray) -> FloatArray:
+    """Return the exponent (K,) by which modes have decayed at a depth."""
+    travelled = [
+        np.clip(depth - top, 0.0, layer.thickness)
+        for top, layer in zip(slab.tops, slab.layers, strict=True)
+    ]
+    return np.asarray(
+        sum(t * _rates(layer, k) for t, layer in zip(travelled, slab.layers, strict=True))
+    )
+
+
+def _wave_numbers(depth: float, slab: Slab, tolerance: float) -> FloatArray:
+    """Return all (kx, ky) (K, 2) in 1/m, without (0, 0), that still live at a depth."""
+    steps = np.diag(np.pi / np.asarray(slab.size))
+    decay = _attenuation(depth, slab, steps)
+    count = [modes_needed(float(d), tolerance, MAX_MODES, "slab series") for d in decay]
+    m, n = np.meshgrid(np.arange(count[0] + 1), np.arange(count[1] + 1), indexing="ij")
+    k = np.column_stack([m.ravel(), n.ravel()])[1:] @ steps
+    return np.asarray(k[_attenuation(depth, slab, k) <= -np.log(tolerance)])
+
+
+def _amplitudes(slab: Slab, contacts: Sequence[Rectangle], k: FloatArray) -> FloatArray:
+    """Return the cosine coefficients (K,) in A/m2 of the current density of all contacts."""
+    total = np.zeros(len(k))
+    for contact in contacts:
+        total += contact.current * np.prod(
+            [
+                np.where(k[:, axis] > 0.0, 2.0, 1.0)
+                / slab.size[axis]
+                * np.cos(k[:, axis] * 0.5 * (low + high))
+                * np.sinc(k[:, axis] * 0.5 * (high - low) / np.pi)
+                for axis, (low, high) in enumerate((contact.x, contact.y))
+            ],
+            axis=0,
+        )
+    return total
+
+
+def _plane_mode(depth: FloatArray, slab: Slab, contacts: Sequence[Rectangle]) -> FloatArray:
+    """Return the (0, 0) mode (N,): the net current on its way straight down to ground."""
+    potential = np.zeros(len(depth))
+    if slab.is_floating:
+        return potential
+    density = sum(contact.current for contact in contacts) / np.prod(slab.size)
+    for top, layer in zip(slab.tops, slab.layers, strict=True):
+        below = layer.thickness - np.clip(depth - top, 0.0, layer.thickness)
+        potential += density * below / layer.sigma[2]
+    return potential
+
+
+def _blocks(points: FloatArray, slab: Slab) -> Iterator[tuple[NDArray[np.int64], int]]:
+    """Yield blocks of point numbers in order of depth, and the layer each block lies in."""
+    home = np.maximum(np.searchsorted(slab.tops, points[:, 2], side="left") - 1, 0)
+    for layer in range(len(slab.layers)):
+        members = np.flatnonzero(home == layer)
+        members = members[np.argsort(points[members, 2], kind="stable")]
+        for first in range(0, len(members), _BLOCK):
+            yield members[first : first + _BLOCK], layer
+
+
+def _sum_modes(
+    points: FloatArray,
+    slab: Slab,
+    layer: int,
+    ladder: Ladder,
+    k: FloatArray,
+    amplitude: FloatArray,
+    tolerance: float,
+) -> FloatArray:
+    """Return the sum over the modes that live at the shallowest of some points of one layer."""
+    alive = _attenuation(points[0, 2], slab, k) <= -np.log(tolerance)
+    k, amplitude = k[alive], amplitude[alive]
+    rate = _rates(slab.layers[layer], k)
+    depth = (points[:, 2] - slab.tops[layer])[:, None]
+    growth = np.exp(-rate * depth)
+    echo = np.exp(-2.0 * rate * (slab.layers[layer].thickness - depth))
+    shape = np.cos(points[:, :1] * k[:, 0]) * np.cos(points[:, 1:2] * k[:, 1])
+    modes = ladder.select(alive).inside(len(slab.layers) - 1 - layer, growth, echo) * shape
+    return np.asarray(modes @ amplitude)

@@ -1,0 +1,1 @@
+"""The finite-element side against closed forms, orders and laws."""
