@@ -13,20 +13,20 @@ which is the order of basix.
 from fieldcorr.lagrange.locate import CellLocator, interpolate
 from fieldcorr.lagrange.nodes import (
     EDGE_ENDS,
+    Edges,
     basis,
     basis_gradients,
     cell_dofs,
-    edge_vertices,
     node_points,
 )
 
 __all__ = [
     "EDGE_ENDS",
     "CellLocator",
+    "Edges",
     "basis",
     "basis_gradients",
     "cell_dofs",
-    "edge_vertices",
     "interpolate",
     "node_points",
 ]

@@ -1,5 +1,7 @@
 """Numbering of P1 and P2 nodes, and the basis functions in barycentric coordinates."""
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -9,15 +11,49 @@ EDGE_ENDS: NDArray[np.int64] = np.array([[2, 3], [1, 3], [1, 2], [0, 3], [0, 2],
 """Local vertices at the ends of the six edges of a tetrahedron, in the order of basix."""
 
 
-def _edges(cells: NDArray[np.int32], n_points: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Return (indptr (P + 1), upper (edges)): the sorted larger ends of each vertex's edges."""
-    counts = np.zeros(n_points, dtype=np.int64)
-    _kernels.count_edge_occurrences(cells, EDGE_ENDS, counts)
-    indptr = np.zeros(n_points + 1, dtype=np.int64)
-    np.cumsum(counts, out=indptr[1:])
-    upper = np.empty(indptr[-1], dtype=np.int32)
-    _kernels.sorted_edges_of_vertices(cells, EDGE_ENDS, indptr, upper)
-    return indptr, upper[: indptr[-1]]
+TRIANGLE_EDGE_ENDS: NDArray[np.int64] = np.array([[1, 2], [0, 2], [0, 1]])
+"""Local vertices at the ends of the three edges of a triangle, in the order of basix."""
+
+
+@dataclass(frozen=True, eq=False)
+class Edges:
+    """The edges of a tetrahedral mesh, ordered by their smaller and then their larger end.
+
+    Attributes
+    ----------
+    indptr
+        (P + 1) int64: the edges whose smaller end is vertex p are ``indptr[p]:indptr[p + 1]``.
+    upper
+        (edges,) int32: the larger end of each edge.
+    """
+
+    indptr: NDArray[np.int64]
+    upper: NDArray[np.int32]
+
+    @classmethod
+    def of_mesh(cls, cells: NDArray[np.int32], n_points: int) -> "Edges":
+        """Collect the edges of all cells (T, 4)."""
+        counts = np.zeros(n_points, dtype=np.int64)
+        _kernels.count_edge_occurrences(cells, EDGE_ENDS, counts)
+        indptr = np.zeros(n_points + 1, dtype=np.int64)
+        np.cumsum(counts, out=indptr[1:])
+        upper = np.empty(indptr[-1], dtype=np.int32)
+        _kernels.sorted_edges_of_vertices(cells, EDGE_ENDS, indptr, upper)
+        return cls(indptr, upper[: indptr[-1]].copy())
+
+    def vertices(self) -> NDArray[np.int32]:
+        """Return (edges, 2) the two ends of every edge, smaller first."""
+        lower = np.repeat(np.arange(self.indptr.size - 1, dtype=np.int32), np.diff(self.indptr))
+        return np.stack([lower, self.upper], axis=1)
+
+    def nodes_of(self, simplices: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Return the P2 nodes (S, 6 | 10) of triangles (S, 3) or tetrahedra (S, 4) of the mesh."""
+        simplices = np.ascontiguousarray(simplices, dtype=np.int32)
+        ends = EDGE_ENDS if simplices.shape[1] == 4 else TRIANGLE_EDGE_ENDS
+        numbers = np.empty((simplices.shape[0], ends.shape[0]), dtype=np.int32)
+        first = self.indptr.size - 1
+        _kernels.number_cell_edges(simplices, ends, self.indptr, self.upper, first, numbers)
+        return np.concatenate([simplices, numbers], axis=1)
 
 
 def cell_dofs(cells: NDArray[np.int32], n_points: int, order: int) -> tuple[NDArray[np.int32], int]:
@@ -37,25 +73,13 @@ def cell_dofs(cells: NDArray[np.int32], n_points: int, order: int) -> tuple[NDAr
     dofs : (T, 4) or (T, 10) int32
     count : number of nodes of the whole mesh
     """
+    cells = np.ascontiguousarray(cells, dtype=np.int32)
     if order == 1:
-        return np.ascontiguousarray(cells, dtype=np.int32), n_points
+        return cells, n_points
     if order != 2:
         raise ValueError(f"order {order} is not 1 or 2")
-    cells = np.ascontiguousarray(cells, dtype=np.int32)
-    indptr, upper = _edges(cells, n_points)
-    dofs = np.empty((cells.shape[0], 10), dtype=np.int32)
-    dofs[:, :4] = cells
-    edge_numbers = np.empty((cells.shape[0], 6), dtype=np.int32)
-    _kernels.number_cell_edges(cells, EDGE_ENDS, indptr, upper, n_points, edge_numbers)
-    dofs[:, 4:] = edge_numbers
-    return dofs, n_points + upper.size
-
-
-def edge_vertices(cells: NDArray[np.int32], n_points: int) -> NDArray[np.int32]:
-    """Return (edges, 2) the vertices of every edge, smaller first, in the order of the P2 nodes."""
-    indptr, upper = _edges(np.ascontiguousarray(cells, dtype=np.int32), n_points)
-    lower = np.repeat(np.arange(n_points, dtype=np.int32), np.diff(indptr))
-    return np.stack([lower, upper], axis=1)
+    edges = Edges.of_mesh(cells, n_points)
+    return edges.nodes_of(cells), n_points + edges.upper.size
 
 
 def node_points(
@@ -64,7 +88,7 @@ def node_points(
     """Return the coordinates (n_dofs, 3) of all nodes: vertices, then edge midpoints."""
     if order == 1:
         return points
-    ends = edge_vertices(cells, points.shape[0])
+    ends = Edges.of_mesh(np.ascontiguousarray(cells, dtype=np.int32), points.shape[0]).vertices()
     return np.concatenate([points, 0.5 * (points[ends[:, 0]] + points[ends[:, 1]])])
 
 

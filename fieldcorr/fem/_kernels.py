@@ -1,0 +1,219 @@
+"""Kernels of the assembly: geometry tensors, sparsity pattern, row-wise race-free fill.
+
+Rows own their entries, so the bits of a matrix do not depend on the number of threads.
+"""
+
+import numba
+import numpy as np
+
+
+@numba.njit(cache=True, parallel=True)
+def geometry_tensors(points, cells, sigma, out):  # type: ignore[no-untyped-def]
+    """Write C = |det J| J^-1 sigma J^-T of every cell into ``out`` (T, 6).
+
+    J maps the reference tetrahedron to the cell; ``sigma`` (T, 6) holds xx, yy, zz, xy, xz, yz, and
+    ``out`` the entries 00, 11, 22, 01, 02, 12 of the symmetric C.
+    """
+    for t in numba.prange(cells.shape[0]):
+        p0 = cells[t, 0]
+        j00 = points[cells[t, 1], 0] - points[p0, 0]
+        j10 = points[cells[t, 1], 1] - points[p0, 1]
+        j20 = points[cells[t, 1], 2] - points[p0, 2]
+        j01 = points[cells[t, 2], 0] - points[p0, 0]
+        j11 = points[cells[t, 2], 1] - points[p0, 1]
+        j21 = points[cells[t, 2], 2] - points[p0, 2]
+        j02 = points[cells[t, 3], 0] - points[p0, 0]
+        j12 = points[cells[t, 3], 1] - points[p0, 1]
+        j22 = points[cells[t, 3], 2] - points[p0, 2]
+        # Rows of the adjugate: det * J^-1.
+        a00 = j11 * j22 - j12 * j21
+        a01 = j02 * j21 - j01 * j22
+        a02 = j01 * j12 - j02 * j11
+        a10 = j12 * j20 - j10 * j22
+        a11 = j00 * j22 - j02 * j20
+        a12 = j02 * j10 - j00 * j12
+        a20 = j10 * j21 - j11 * j20
+        a21 = j01 * j20 - j00 * j21
+        a22 = j00 * j11 - j01 * j10
+        scale = 1.0 / abs(j00 * a00 + j01 * a10 + j02 * a20)
+        sxx, syy, szz = sigma[t, 0], sigma[t, 1], sigma[t, 2]
+        sxy, sxz, syz = sigma[t, 3], sigma[t, 4], sigma[t, 5]
+        b00 = sxx * a00 + sxy * a01 + sxz * a02
+        b01 = sxy * a00 + syy * a01 + syz * a02
+        b02 = sxz * a00 + syz * a01 + szz * a02
+        b10 = sxx * a10 + sxy * a11 + sxz * a12
+        b11 = sxy * a10 + syy * a11 + syz * a12
+        b12 = sxz * a10 + syz * a11 + szz * a12
+        b20 = sxx * a20 + sxy * a21 + sxz * a22
+        b21 = sxy * a20 + syy * a21 + syz * a22
+        b22 = sxz * a20 + syz * a21 + szz * a22
+        out[t, 0] = scale * (a00 * b00 + a01 * b01 + a02 * b02)
+        out[t, 1] = scale * (a10 * b10 + a11 * b11 + a12 * b12)
+        out[t, 2] = scale * (a20 * b20 + a21 * b21 + a22 * b22)
+        out[t, 3] = scale * (a00 * b10 + a01 * b11 + a02 * b12)
+        out[t, 4] = scale * (a00 * b20 + a01 * b21 + a02 * b22)
+        out[t, 5] = scale * (a10 * b20 + a11 * b21 + a12 * b22)
+
+
+@numba.njit(cache=True)
+def count_rows(elements, counts):  # type: ignore[no-untyped-def]
+    """Count the (element, local node) occurrences of every row; negative nodes are left out."""
+    for t in range(elements.shape[0]):
+        for k in range(elements.shape[1]):
+            row = elements[t, k]
+            if row >= 0:
+                counts[row] += 1
+
+
+@numba.njit(cache=True)
+def fill_rows(elements, offsets, occurrences):  # type: ignore[no-untyped-def]
+    """List the occurrences ``element * width + local`` of every row."""
+    cursor = offsets[:-1].copy()
+    width = elements.shape[1]
+    for t in range(elements.shape[0]):
+        for k in range(width):
+            row = elements[t, k]
+            if row >= 0:
+                occurrences[cursor[row]] = t * width + k
+                cursor[row] += 1
+
+
+LONG_ROW = 4096
+"""Candidates from which a row is sorted at once; tied contact nodes make a few such rows."""
+
+
+@numba.njit(cache=True)
+def long_row(elements, offsets, occurrences, row, columns, begin):  # type: ignore[no-untyped-def]
+    """Write the sorted distinct columns of a row with many candidates; return their end."""
+    width = elements.shape[1]
+    candidates = np.empty((offsets[row + 1] - offsets[row]) * width, dtype=np.int32)
+    count = 0
+    for o in range(offsets[row], offsets[row + 1]):
+        t = occurrences[o] // width
+        for k in range(width):
+            if elements[t, k] >= 0:
+                candidates[count] = elements[t, k]
+                count += 1
+    ordered = np.sort(candidates[:count])
+    at = begin
+    for k in range(count):
+        if k == 0 or ordered[k] != ordered[k - 1]:
+            columns[at] = ordered[k]
+            at += 1
+    return at
+
+
+@numba.njit(cache=True, parallel=True)
+def row_columns(elements, offsets, occurrences, block, bounds, columns, lengths):  # type: ignore[no-untyped-def]
+    """Find the sorted distinct columns of every row.
+
+    Rows are taken in blocks of ``block``; block b writes its columns one after the other from
+    ``bounds[b]`` on, and the length of each row into ``lengths``.
+    """
+    n_rows = lengths.size
+    width = elements.shape[1]
+    for b in numba.prange((n_rows + block - 1) // block):
+        at = bounds[b]
+        for row in range(b * block, min(n_rows, (b + 1) * block)):
+            begin = at
+            if (offsets[row + 1] - offsets[row]) * width > LONG_ROW:
+                at = long_row(elements, offsets, occurrences, row, columns, begin)
+                lengths[row] = at - begin
+                continue
+            for o in range(offsets[row], offsets[row + 1]):
+                t = occurrences[o] // width
+                for k in range(width):
+                    col = elements[t, k]
+                    if col < 0:
+                        continue
+                    # Insertion into the sorted run: rows are short (about 30 columns in P2).
+                    lo = begin
+                    hi = at
+                    while lo < hi:
+                        mid = (lo + hi) >> 1
+                        if columns[mid] < col:
+                            lo = mid + 1
+                        else:
+                            hi = mid
+                    if lo == at or columns[lo] != col:
+                        for m in range(at, lo, -1):
+                            columns[m] = columns[m - 1]
+                        columns[lo] = col
+                        at += 1
+            lengths[row] = at - begin
+
+
+@numba.njit(cache=True, parallel=True)
+def pack_columns(bounds, block, columns, indptr, indices):  # type: ignore[no-untyped-def]
+    """Copy the runs of :func:`row_columns` next to each other."""
+    n_rows = indptr.size - 1
+    for b in numba.prange((n_rows + block - 1) // block):
+        first = indptr[b * block]
+        last = indptr[min(n_rows, (b + 1) * block)]
+        for k in range(last - first):
+            indices[first + k] = columns[bounds[b] + k]
+
+
+@numba.njit(cache=True, parallel=True)
+def fill_matrix(  # type: ignore[no-untyped-def]
+    elements, coefficients, reference, offsets, occurrences, indptr, indices, data
+):
+    """Add sum_c coefficients[t, c] reference[c, i, j] of all elements into the CSR ``data``.
+
+    Every row gathers its own entries, element by element in ascending order.
+    """
+    width = elements.shape[1]
+    n_terms = coefficients.shape[1]
+    for row in numba.prange(indptr.size - 1):
+        first = indptr[row]
+        last = indptr[row + 1]
+        for o in range(offsets[row], offsets[row + 1]):
+            t = occurrences[o] // width
+            i = occurrences[o] - t * width
+            for j in range(width):
+                col = elements[t, j]
+                if col < 0:
+                    continue
+                value = 0.0
+                for c in range(n_terms):
+                    value += coefficients[t, c] * reference[i, j, c]
+                lo = first
+                hi = last - 1
+                while lo < hi:
+                    mid = (lo + hi) >> 1
+                    if indices[mid] < col:
+                        lo = mid + 1
+                    else:
+                        hi = mid
+                data[lo] += value
+
+
+@numba.njit(cache=True, parallel=True)
+def weighted_gram(nodal, dofs, moments, mass, block, out):  # type: ignore[no-untyped-def]
+    """Sum, per block of cells, the integrals of w u_a u_b, of w u_a and of w.
+
+    ``nodal`` (n_dofs, E) values, ``moments`` (T, 4) = volume times the window at the vertices,
+    ``mass`` (4, nd, nd) reference integrals of l_k phi_i phi_j over a unit-volume cell;
+    ``out`` (blocks, E, E).
+    """
+    n_cells, width = dofs.shape
+    n_fields = nodal.shape[1]
+    for b in numba.prange(out.shape[0]):
+        local = np.empty((width, n_fields))
+        moved = np.empty((width, n_fields))
+        for t in range(b * block, min(n_cells, (b + 1) * block)):
+            for i in range(width):
+                for a in range(n_fields):
+                    local[i, a] = nodal[dofs[t, i], a]
+                    moved[i, a] = 0.0
+            for i in range(width):
+                for j in range(width):
+                    m = 0.0
+                    for k in range(4):
+                        m += moments[t, k] * mass[k, i, j]
+                    for a in range(n_fields):
+                        moved[i, a] += m * local[j, a]
+            for i in range(width):
+                for a in range(n_fields):
+                    for c in range(n_fields):
+                        out[b, a, c] += local[i, a] * moved[i, c]

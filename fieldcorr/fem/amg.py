@@ -1,0 +1,193 @@
+"""The preconditioner: P2 to P1, then smoothed aggregation, in float32 for sixteen vectors at once.
+
+What flows in: a symmetric positive definite matrix (float64 CSR), optionally with a first
+prolongation and its coarse matrix (P1 inside P2). What flows out: a hierarchy that applies one
+symmetric V-cycle to a (n, 16) float32 block. pyamg finds strong connections and aggregates; the
+prolongator smoothing and the cycle are our own, because pyamg estimates spectral radii from
+numpy's global random state, and because its cycles take one vector at a time.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse
+from numpy.typing import NDArray
+from pyamg.aggregation.aggregate import standard_aggregation
+from pyamg.strength import symmetric_strength_of_connection
+
+from fieldcorr.fem import _solver_kernels as kernels
+
+CHEBYSHEV_RATIO = 10.0
+"""The smoother damps eigenvalues of D^-1 A from rho / ratio to rho."""
+
+COARSEST = 400
+"""Rows up to which a level is solved by a dense inverse."""
+
+STRENGTH = 0.02
+"""Threshold of strong connections, |a_ij| > theta sqrt(a_ii a_jj)."""
+
+Csr = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]
+
+
+_NO_MATRIX: Csr = (np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32))
+"""What the first smoothing step, from zero, takes in place of the matrix."""
+
+
+def _single(matrix: scipy.sparse.csr_matrix) -> Csr:
+    """Return a matrix's CSR arrays with float32 values, typed as the kernels expect them."""
+    return (
+        np.ascontiguousarray(matrix.indptr, dtype=np.int64),
+        np.ascontiguousarray(matrix.indices, dtype=np.int32),
+        np.ascontiguousarray(matrix.data, dtype=np.float32),
+    )
+
+
+def spectral_radius(matrix: scipy.sparse.csr_matrix, inverse: NDArray[np.float64]) -> float:
+    """Estimate the largest eigenvalue of D^-1/2 A D^-1/2 by fifteen Lanczos steps.
+
+    The start vector comes from a fixed seed, so the estimate is the same in every run.
+    """
+    root = np.sqrt(inverse)
+    v = np.random.default_rng(20).standard_normal(matrix.shape[0])
+    v /= np.linalg.norm(v)
+    before = np.zeros_like(v)
+    diagonal: list[float] = []
+    beside: list[float] = []
+    beta = 0.0
+    for _ in range(min(15, matrix.shape[0])):
+        w = root * (matrix @ (root * v)) - beta * before
+        alpha = float(w @ v)
+        w -= alpha * v
+        diagonal.append(alpha)
+        beta = float(np.linalg.norm(w))
+        if beta < 1e-12 * abs(alpha):
+            break
+        beside.append(beta)
+        before, v = v, w / beta
+    steps = len(diagonal)
+    largest = scipy.linalg.eigh_tridiagonal(
+        np.array(diagonal), np.array(beside[: steps - 1]), eigvals_only=True
+    )[-1]
+    return float(largest)
+
+
+@dataclass(eq=False)
+class Level:
+    """One level: its matrix, its smoother, the way to the next, and room to work in."""
+
+    matrix: Csr
+    inverse: NDArray[np.float32]
+    radius: float
+    prolong: Csr
+    restrict: Csr
+    rows: int
+    work: dict[str, NDArray[np.float32]] = field(default_factory=dict)
+
+    def room(self, name: str) -> NDArray[np.float32]:
+        """Return a named (rows, WIDTH) work array."""
+        if name not in self.work:
+            self.work[name] = np.zeros((self.rows, kernels.WIDTH), dtype=np.float32)
+        return self.work[name]
+
+    def chebyshev(self) -> tuple[float, float, float]:
+        """Return (first step, momentum, second step) of the degree-2 Chebyshev iteration.
+
+        The interval is [rho / CHEBYSHEV_RATIO, 1.1 rho]; with centre theta and half-width delta the
+        steps are 1 / theta, then rho_1 rho_0 and 2 rho_1 / delta with rho_0 = delta / theta and
+        rho_1 = 1 / (2 theta / delta - rho_0).
+        """
+        high, low = 1.1 * self.radius, self.radius / CHEBYSHEV_RATIO
+        theta, delta = 0.5 * (high + low), 0.5 * (high - low)
+        rho0 = delta / theta
+        rho1 = 1.0 / (2.0 * theta / delta - rho0)
+        return 1.0 / theta, rho1 * rho0, 2.0 * rho1 / delta
+
+
+def _smoothed_prolongator(
+    matrix: scipy.sparse.csr_matrix, inverse: NDArray[np.float64], radius: float
+) -> scipy.sparse.csr_matrix:
+    """Aggregate strongly connected rows and smooth the piecewise constants once."""
+    strong = symmetric_strength_of_connection(matrix, theta=STRENGTH)
+    tentative = scipy.sparse.csr_matrix(standard_aggregation(strong)[0], dtype=np.float64)
+    damping = scipy.sparse.diags((4.0 / 3.0 / radius) * inverse)
+    return scipy.sparse.csr_matrix(tentative - damping @ (matrix @ tentative))
+
+
+@dataclass(eq=False)
+class Hierarchy:
+    """Levels from fine to coarse and a dense inverse of the coarsest matrix."""
+
+    levels: list[Level]
+    coarse_inverse: NDArray[np.float32]
+    sizes: tuple[int, ...]
+
+    def cycle(self, rhs: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Apply one V-cycle to ``rhs`` (n, WIDTH); the result lives in the first level's room."""
+        return self._cycle(0, rhs)
+
+    def _cycle(self, depth: int, b: NDArray[np.float32]) -> NDArray[np.float32]:
+        if depth == len(self.levels):
+            return self.coarse_inverse @ b
+        level = self.levels[depth]
+        first, momentum, second = (np.float32(v) for v in level.chebyshev())
+        zero, one = np.float32(0.0), np.float32(1.0)
+        x, other, d = level.room("x"), level.room("y"), level.room("d")
+        kernels.smooth(*_NO_MATRIX, level.inverse, b, zero, first, x, d, x)
+        kernels.smooth(*level.matrix, level.inverse, b, momentum, second, x, d, other)
+        residual = level.room("r")
+        kernels.combine(*level.matrix, other, b, one, -one, residual)
+        below = level.room("c")[: level.restrict[0].size - 1]
+        kernels.combine(*level.restrict, residual, below, zero, one, below)
+        correction = self._cycle(depth + 1, below)
+        kernels.combine(*level.prolong, correction, other, one, one, x)
+        kernels.smooth(*level.matrix, level.inverse, b, zero, first, x, d, other)
+        kernels.smooth(*level.matrix, level.inverse, b, momentum, second, other, d, x)
+        return x
+
+
+def build_hierarchy(
+    matrix: scipy.sparse.csr_matrix,
+    *,
+    first_prolongation: scipy.sparse.csr_matrix | None = None,
+    first_coarse: scipy.sparse.csr_matrix | None = None,
+) -> Hierarchy:
+    """Build the multigrid hierarchy of a symmetric positive definite matrix.
+
+    Parameters
+    ----------
+    matrix
+        (n, n) CSR.
+    first_prolongation
+        (n, m): where given, the first coarse space is its range (P1 inside P2) instead of
+        aggregates.
+    first_coarse
+        (m, m): the Galerkin matrix that belongs to it.
+    """
+    levels: list[Level] = []
+    sizes = [int(matrix.shape[0])]
+    while matrix.shape[0] > COARSEST:
+        inverse = 1.0 / matrix.diagonal()
+        radius = spectral_radius(matrix, inverse)
+        if not levels and first_prolongation is not None and first_coarse is not None:
+            prolong, coarse = first_prolongation, first_coarse
+        else:
+            prolong = _smoothed_prolongator(matrix, inverse, radius)
+            coarse = scipy.sparse.csr_matrix(prolong.T @ (matrix @ prolong))
+        if coarse.shape[0] >= 0.9 * matrix.shape[0]:
+            break
+        restrict = scipy.sparse.csr_matrix(prolong.T)
+        levels.append(
+            Level(
+                _single(matrix),
+                inverse.astype(np.float32),
+                radius,
+                _single(prolong),
+                _single(restrict),
+                int(matrix.shape[0]),
+            )
+        )
+        matrix = coarse
+        sizes.append(int(matrix.shape[0]))
+    dense = np.linalg.inv(matrix.toarray())
+    return Hierarchy(levels, (0.5 * (dense + dense.T)).astype(np.float32), tuple(sizes))

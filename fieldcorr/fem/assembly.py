@@ -1,0 +1,127 @@
+"""Assembly of sparse matrices over cells.
+
+What flows in: node numbers of the cells (any numbering, with -1 for nodes that are left out and one
+number for nodes that are tied together), a coefficient tensor per cell and a reference tensor.
+What flows out: scipy CSR matrices. The sparsity pattern is an object of its own, so that a change
+of conductivities costs the fill only.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from fieldcorr.fem import _kernels
+from fieldcorr.fem.reference import stiffness_tensor
+
+ROW_BLOCK = 512
+"""Rows that one task of the pattern search handles; a fixed number, so results never vary."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pattern:
+    """Which entries a matrix over given elements has, and which elements feed each row.
+
+    Attributes
+    ----------
+    elements
+        (T, w) int32 row numbers of the elements' nodes, -1 for nodes that are left out.
+    offsets, occurrences
+        Elements around each row: ``occurrences[offsets[row]:offsets[row + 1]]`` lists
+        ``element * w + local node``.
+    indptr, indices
+        The CSR pattern, columns sorted.
+    """
+
+    elements: NDArray[np.int32]
+    offsets: NDArray[np.int64]
+    occurrences: NDArray[np.int32]
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int32]
+
+    @classmethod
+    def of_elements(cls, elements: NDArray[np.int32], n_rows: int) -> "Pattern":
+        """Find the pattern of the square matrix with ``n_rows`` rows."""
+        elements = np.ascontiguousarray(elements, dtype=np.int32)
+        offsets, occurrences = _occurrences(elements, n_rows)
+        room = np.diff(offsets) * elements.shape[1]
+        total = np.concatenate([[0], np.cumsum(room)])
+        bounds = total[np.minimum(np.arange(0, n_rows + ROW_BLOCK, ROW_BLOCK), n_rows)]
+        columns = np.empty(int(total[-1]), dtype=np.int32)
+        lengths = np.empty(n_rows, dtype=np.int64)
+        _kernels.row_columns(elements, offsets, occurrences, ROW_BLOCK, bounds, columns, lengths)
+        indptr = np.concatenate([[0], np.cumsum(lengths)])
+        indices = np.empty(int(indptr[-1]), dtype=np.int32)
+        _kernels.pack_columns(bounds, ROW_BLOCK, columns, indptr, indices)
+        return cls(elements, offsets, occurrences, indptr, indices)
+
+    def matrix(
+        self, coefficients: NDArray[np.float64], reference: NDArray[np.float64]
+    ) -> scipy.sparse.csr_matrix:
+        """Assemble sum_c coefficients[t, c] reference[i, j, c] over all elements t."""
+        data = np.zeros(self.indices.size)
+        _kernels.fill_matrix(
+            self.elements,
+            np.ascontiguousarray(coefficients),
+            reference,
+            self.offsets,
+            self.occurrences,
+            self.indptr,
+            self.indices,
+            data,
+        )
+        n_rows = self.indptr.size - 1
+        matrix = scipy.sparse.csr_matrix(
+            (data, self.indices, self.indptr), shape=(n_rows, n_rows), copy=False
+        )
+        matrix.has_sorted_indices = True
+        return matrix
+
+
+def _occurrences(
+    elements: NDArray[np.int32], n_rows: int
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """List the elements around every row, ascending."""
+    if elements.size >= 2**31:
+        raise ValueError(f"{elements.shape[0]} elements are more than 32-bit numbering can hold")
+    counts = np.zeros(n_rows, dtype=np.int64)
+    _kernels.count_rows(elements, counts)
+    offsets = np.concatenate([[0], np.cumsum(counts)])
+    occurrences = np.empty(int(offsets[-1]), dtype=np.int32)
+    _kernels.fill_rows(elements, offsets, occurrences)
+    return offsets, occurrences
+
+
+def geometry_tensors(
+    points: NDArray[np.float64], cells: NDArray[np.int32], conductivity: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return |det J| J^-1 sigma J^-T of every cell.
+
+    Parameters
+    ----------
+    points, cells
+        (P, 3) m and (T, 4).
+    conductivity
+        (T, 6) S/m: the entries xx, yy, zz, xy, xz, yz of each cell's tensor.
+
+    Returns
+    -------
+    (T, 6) entries 00, 11, 22, 01, 02, 12
+    """
+    out = np.empty((cells.shape[0], 6))
+    _kernels.geometry_tensors(
+        np.ascontiguousarray(points), cells, np.ascontiguousarray(conductivity), out
+    )
+    return out
+
+
+def stiffness_matrix(
+    pattern: Pattern,
+    points: NDArray[np.float64],
+    cells: NDArray[np.int32],
+    conductivity: NDArray[np.float64],
+    order: int,
+) -> scipy.sparse.csr_matrix:
+    """Assemble the integral of sigma grad phi_i . grad phi_j in the numbering of ``pattern``."""
+    return pattern.matrix(geometry_tensors(points, cells, conductivity), stiffness_tensor(order))

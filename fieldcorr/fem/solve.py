@@ -1,0 +1,216 @@
+"""Block conjugate gradients with one multigrid hierarchy for all right-hand sides.
+
+What flows in: a symmetric positive definite CSR matrix, a preconditioner, right-hand sides (n, m).
+What flows out: solutions with true relative residuals, or a :class:`ConvergenceError` that carries
+the residual. A direct solver gives a second opinion.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse
+import scipy.sparse.linalg
+from numpy.typing import NDArray
+
+from fieldcorr.errors import ConvergenceError
+from fieldcorr.fem import _solver_kernels as kernels
+from fieldcorr.fem.amg import Hierarchy
+
+Progress = Callable[[int, float], None]
+"""Called after every iteration with its number and the largest relative residual."""
+
+MAX_ITERATIONS = 200
+RESTARTS = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Solutions of a block of systems.
+
+    Attributes
+    ----------
+    x
+        (n, m) solutions.
+    residuals
+        (m,) true relative residuals |b - A x| / |b|, computed afresh at the end.
+    iterations
+        Conjugate-gradient steps of the slowest block.
+    """
+
+    x: NDArray[np.float64]
+    residuals: NDArray[np.float64]
+    iterations: int
+
+
+def _blocks(n: int) -> int:
+    return (n + kernels.ROW_BLOCK - 1) // kernels.ROW_BLOCK
+
+
+def _typed(
+    matrix: scipy.sparse.csr_matrix,
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
+    return (
+        np.ascontiguousarray(matrix.indptr, dtype=np.int64),
+        np.ascontiguousarray(matrix.indices, dtype=np.int32),
+        np.ascontiguousarray(matrix.data, dtype=np.float64),
+    )
+
+
+def _quotient(top: NDArray[np.float64], bottom: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return top / bottom, and 0 where both vanish (a column that is already solved)."""
+    return np.divide(top, bottom, out=np.zeros_like(top), where=bottom != 0.0)
+
+
+def _repeated(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Repeat one number per column for every row of a block, as the kernels read them."""
+    return np.tile(values, kernels.ROW_BLOCK)
+
+
+def _conjugate_gradients(
+    csr: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]],
+    hierarchy: Hierarchy,
+    x: NDArray[np.float64],
+    r: NDArray[np.float64],
+    target: NDArray[np.float64],
+    norms: NDArray[np.float64],
+    progress: Progress | None,
+    done: int,
+) -> int:
+    """Run CG from residual ``r`` until every column is below ``target``; return the step count."""
+    n = x.shape[0]
+    dots = np.empty((_blocks(n), kernels.WIDTH))
+    p = np.zeros_like(r)
+    q = np.zeros_like(r)
+    # The residual is scaled to unit size before it is rounded to float32: no underflow late on.
+    size = np.sqrt(np.einsum("ij,ij->j", r, r))
+    scale = _quotient(np.ones_like(size), size)
+    repeated_scale = _repeated(scale)
+    r32 = (r * scale).astype(np.float32)
+    rho = np.zeros(kernels.WIDTH)
+    unscale = size
+    for step in range(1, MAX_ITERATIONS - done + 1):
+        z = hierarchy.cycle(r32)
+        kernels.mixed_dots(r, z, dots)
+        new_rho = dots.sum(axis=0) * unscale
+        beta = _quotient(new_rho, rho)
+        rho = new_rho
+        # Directions are kept in units of the scaled residual: P = Z + (beta) P.
+        kernels.turn(_repeated(beta), z, p)
+        kernels.multiply_with_dots(*csr, p, q, dots)
+        alpha = _quotient(rho, dots.sum(axis=0) * unscale)
+        kernels.advance(_repeated(alpha), repeated_scale, x, r, p, q, r32, dots)
+        now = np.sqrt(dots.sum(axis=0))
+        worst = float(np.max(_quotient(now, norms)))
+        if progress is not None:
+            progress(done + step, worst)
+        if not np.isfinite(worst):
+            raise ConvergenceError(
+                f"the solver broke down after {done + step} iterations: residual {worst}",
+                residual=worst,
+                iterations=done + step,
+            )
+        if np.all(now <= target):
+            return step
+    return MAX_ITERATIONS - done
+
+
+def _solve_block(
+    matrix: scipy.sparse.csr_matrix,
+    hierarchy: Hierarchy,
+    b: NDArray[np.float64],
+    tolerance: float,
+    progress: Progress | None,
+) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
+    """Solve for WIDTH columns; restart from the true residual where rounding has drifted."""
+    csr = _typed(matrix)
+    x = np.zeros_like(b)
+    r = b.copy()
+    product = np.empty_like(b)
+    dots = np.empty((_blocks(b.shape[0]), kernels.WIDTH))
+    norms = np.sqrt(np.einsum("ij,ij->j", b, b))
+    iterations = 0
+    residuals = np.where(norms > 0.0, 1.0, 0.0)
+    for _ in range(RESTARTS):
+        # A little below the tolerance, so that the true residual, recomputed, meets it as well.
+        iterations += _conjugate_gradients(
+            csr, hierarchy, x, r, 0.9 * tolerance * norms, norms, progress, iterations
+        )
+        kernels.multiply_with_dots(*csr, x, product, dots)
+        np.subtract(b, product, out=r)
+        residuals = _quotient(np.sqrt(np.einsum("ij,ij->j", r, r)), norms)
+        if np.all(residuals <= tolerance):
+            return x, residuals, iterations
+    worst = float(residuals.max())
+    raise ConvergenceError(
+        f"the solver reached a relative residual of {worst:.2e} after {iterations} iterations,"
+        f" not the {tolerance:.1e} asked for",
+        residual=worst,
+        iterations=iterations,
+    )
+
+
+def solve_block(
+    matrix: scipy.sparse.csr_matrix,
+    hierarchy: Hierarchy,
+    rhs: NDArray[np.float64],
+    *,
+    tolerance: float,
+    progress: Progress | None = None,
+) -> Solution:
+    """Solve A X = B for all columns of B through one hierarchy.
+
+    Parameters
+    ----------
+    matrix
+        (n, n) symmetric positive definite.
+    hierarchy
+        From :func:`fieldcorr.fem.amg.build_hierarchy`.
+    rhs
+        (n, m); columns are taken sixteen at a time.
+    tolerance
+        Largest true relative residual |b - A x| / |b| of any column.
+    progress
+        Called with (iteration, largest relative residual).
+
+    Raises
+    ------
+    ConvergenceError
+        When the tolerance is not reached; carries the residual.
+    """
+    n, m = rhs.shape
+    out = np.empty((n, m))
+    residuals = np.empty(m)
+    iterations = 0
+    for first in range(0, m, kernels.WIDTH):
+        last = min(m, first + kernels.WIDTH)
+        block = np.zeros((n, kernels.WIDTH))
+        block[:, : last - first] = rhs[:, first:last]
+        x, res, steps = _solve_block(matrix, hierarchy, block, tolerance, progress)
+        out[:, first:last] = x[:, : last - first]
+        residuals[first:last] = res[: last - first]
+        iterations = max(iterations, steps)
+    return Solution(out, residuals, iterations)
+
+
+def solve_direct(matrix: scipy.sparse.csr_matrix, rhs: NDArray[np.float64]) -> Solution:
+    """Solve A X = B by a sparse factorisation: the second opinion on :func:`solve_block`.
+
+    Uses MKL's PARDISO where pypardiso is installed, and scipy's SuperLU otherwise, which needs
+    much more time and memory.
+    """
+    try:
+        import pypardiso
+
+        x = np.asarray(pypardiso.spsolve(scipy.sparse.csr_matrix(matrix), np.asfortranarray(rhs)))
+    except ImportError:
+        factors = scipy.sparse.linalg.splu(
+            scipy.sparse.csc_matrix(matrix),
+            permc_spec="MMD_AT_PLUS_A",
+            diag_pivot_thresh=0.0,
+            options={"SymmetricMode": True},
+        )
+        x = factors.solve(np.ascontiguousarray(rhs))
+    x = x.reshape(rhs.shape)
+    gap = np.linalg.norm(rhs - matrix @ x, axis=0)
+    return Solution(x, _quotient(gap, np.linalg.norm(rhs, axis=0)), 0)
