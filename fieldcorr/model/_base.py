@@ -39,6 +39,14 @@ def _as_tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
+def _not_a_truth_value(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ValueError(f"must be a whole number, not {str(value).lower()}")  # noqa: TRY004
+    return value
+
+
+# Python takes true for 1, also among the values of a Literal.
+WholeNumber = BeforeValidator(_not_a_truth_value)
 # TOML arrays arrive as lists; frozen tables hold tuples.
 TomlArray = BeforeValidator(_as_tuple)
 # -0.0 and 0.0 are the same model and must have the same hash.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fieldcorr.model.suggest import did_you_mean
+from fieldcorr.model.suggest import did_you_mean, nearest
 from fieldcorr.model.tissues import REQUIRED_TISSUES
 
 if TYPE_CHECKING:
@@ -30,7 +30,9 @@ def _check_tissues(model: "Model") -> None:
     extra = [name for name in model.tissues if name not in REQUIRED_TISSUES]
     for name in REQUIRED_TISSUES:
         if name not in model.tissues:
-            raise ValueError(f"tissues.{name}: missing{did_you_mean(name, extra)}")
+            found = nearest(name, extra)
+            hint = f"; is tissues.{found} meant to be it?" if found else ""
+            raise ValueError(f"tissues.{name}: missing{hint}")
     for name in model.region.tissues:
         if name not in model.tissues:
             raise ValueError(
@@ -74,8 +76,7 @@ def _check_contact_names(model: "Model") -> None:
 
 def _check_contact(key: str, name: str, names: Iterable[str]) -> None:
     if name not in names:
-        known = f"{did_you_mean(name, names)}; contacts are {', '.join(names)}"
-        raise ValueError(f'{key}: "{name}" is not a contact{known}')
+        raise ValueError(f'{key}: "{name}" is not a contact; contacts are {", ".join(names)}')
 
 
 def _check_listed_configurations(model: "Model") -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from fieldcorr.model._base import Length, Name, Offset, SourcedTable, Table, TomlArray
+from fieldcorr.model._base import Length, Name, Offset, SourcedTable, Table, TomlArray, WholeNumber
 
 
 class Paddle(Table):
@@ -40,7 +40,7 @@ class Contact(Table):
 class Device(SourcedTable):
     """A paddle array, as read from its device file."""
 
-    format: Literal[1]
+    format: Annotated[Literal[1], WholeNumber]
     name: Name
     description: str = ""
     paddle: Paddle

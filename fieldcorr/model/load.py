@@ -123,7 +123,7 @@ def _model_path(path_or_name: str | os.PathLike[str]) -> Path:
     if _is_plain_name(os.fspath(path_or_name)) and not path.exists():
         raise ModelError(
             f'"{path_or_name}": neither a file nor a bundled model'
-            f"{did_you_mean(str(path_or_name), known)}; bundled: {', '.join(known)}"
+            f"{did_you_mean(str(path_or_name), known)} (bundled: {', '.join(known)})"
         )
     return path
 
@@ -134,8 +134,8 @@ def _device_path(name: str, folder: Path) -> Path:
         return known[name]
     if _is_plain_name(name):
         raise ModelError(
-            f'"{name}": no such bundled device{did_you_mean(name, known)}; bundled: '
-            f"{', '.join(known)}; a device file of your own ends in .toml"
+            f"no such bundled device{did_you_mean(name, known)} (bundled: {', '.join(known)}; "
+            f"a device file of your own ends in .toml)"
         )
     return folder / name
 

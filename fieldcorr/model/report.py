@@ -4,8 +4,8 @@ What flows in: a ``ValidationError`` and the table it belongs to. What flows out
 value and the reason of its first mistake, with a suggestion for a misspelt key.
 """
 
-import types
-from typing import Any, Union, get_args, get_origin
+import re
+from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
@@ -22,17 +22,25 @@ _WORDS = {
     "dict_type": "must be a table",
     "model_type": "must be a table",
     "tuple_type": "must be a list",
+    "string_too_short": "must not be empty",
+    "string_pattern_mismatch": 'must be a name of letters, digits, "_", "." and "-"',
 }
+
+# An unknown key comes first: it is often why another one is missing.
+_ORDER = {"extra_forbidden": 0, "missing": 2}
 
 
 def validation_message(error: ValidationError, table: type[BaseModel]) -> str:
     """Return the first mistake in one line, and how many more there are."""
-    # An unknown key comes first: it is often why another one is missing.
-    details = sorted(error.errors(), key=lambda d: d["type"] != "extra_forbidden")
-    detail = details[0]
-    more = len({_key(d["loc"]) for d in details}) - 1
-    tail = f" (and {more} more)" if more else ""
-    return _one(dict(detail), table) + tail
+    details = sorted(error.errors(), key=lambda d: _ORDER.get(d["type"], 1))
+    message = _one(dict(details[0]), table)
+    others = {_key(d["loc"]) for d in details[1:] if not _explained(dict(d), message)}
+    return f"{message} (and {len(others)} more)" if others else message
+
+
+def _explained(detail: dict[str, Any], message: str) -> bool:
+    """Tell whether a missing key is the one that ``message`` suggests already."""
+    return detail["type"] == "missing" and message.endswith(f'"{detail["loc"][-1]}"?')
 
 
 def _one(detail: dict[str, Any], table: type[BaseModel]) -> str:
@@ -43,11 +51,18 @@ def _one(detail: dict[str, Any], table: type[BaseModel]) -> str:
         known = parent.model_fields if parent else ()
         return f"{key}: unknown key{did_you_mean(str(location[-1]), known)}"
     if detail["type"] == "value_error":
-        reason = str(detail["ctx"]["error"])
-        return f"{key}: {reason}" if key else reason
+        return _joined(key, str(detail["ctx"]["error"]), _table_at(table, location))
     if detail["type"] == "missing":
         return f"{key}: missing"
     return f"{key} = {_shown(detail['input'])}: {_reason(detail)}"
+
+
+def _joined(key: str, reason: str, table: type[BaseModel] | None) -> str:
+    """Put the key before the reason; a reason may go on with the key of a field of its own."""
+    if not key:
+        return reason
+    first = re.split(r"[ :]", reason)[0]
+    return f"{key}.{reason}" if table and first in table.model_fields else f"{key}: {reason}"
 
 
 def _reason(detail: dict[str, Any]) -> str:
@@ -65,15 +80,19 @@ def _key(location: tuple[int | str, ...]) -> str:
         if isinstance(part, int):
             text += f"[{part}]"
         elif part != "[key]":
-            text += f".{part}" if text else str(part)
+            text += f".{_plain(part)}" if text else _plain(part)
     return text
 
 
 def _shown(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    text = f'"{value}"' if isinstance(value, str) else repr(value)
-    text = text.encode("unicode_escape").decode("ascii")
+    return _plain(f'"{value}"' if isinstance(value, str) else repr(value))
+
+
+def _plain(text: str) -> str:
+    """Return text as one short printable line."""
+    text = text if text.isprintable() else text.encode("unicode_escape").decode("ascii")
     return text if len(text) <= 60 else text[:57] + "..."
 
 
@@ -81,26 +100,16 @@ def _table_at(table: type[BaseModel], location: tuple[int | str, ...]) -> type[B
     """Follow keys from a table to the table they lead to."""
     current: Any = table
     for part in location:
-        inner = current if not _is_table(current) else None
-        if inner is None:
-            field = current.model_fields.get(part)
-            current = field.annotation if field else None
-        current = _table_in(current)
-        if current is None:
-            return None
+        current = _step(current, part)
     return current if _is_table(current) else None
 
 
-def _table_in(annotation: Any) -> Any:
-    """Return the table class inside an annotation such as ``dict[str, Tissue]``."""
+def _step(annotation: Any, part: int | str) -> Any:
+    """Return what ``part`` leads to: a field of a table, or an element of a dict or tuple."""
     if _is_table(annotation):
-        return annotation
-    if get_origin(annotation) in (dict, tuple, list, Union, types.UnionType) or get_args(
-        annotation
-    ):
-        inner = [found for arg in get_args(annotation) if (found := _table_in(arg))]
-        return inner[-1] if inner else None
-    return None
+        field = annotation.model_fields.get(str(part))
+        return field.annotation if field else None
+    return next((inner for inner in get_args(annotation) if _is_table(inner)), None)
 
 
 def _is_table(annotation: Any) -> bool:

@@ -66,5 +66,5 @@ class Rules(Table):
         for key in ("excluded", "off"):
             both = sorted(set(self.on) & set(getattr(self, key)))
             if both:
-                raise ValueError(f'contact "{both[0]}" is in {key} and must be on at once')
+                raise ValueError(f'on: contact "{both[0]}" is in {key} as well')
         return self

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from fieldcorr.model._base import Name, Table
+from fieldcorr.model._base import Name, Table, WholeNumber
 from fieldcorr.model.checks import check_model
 from fieldcorr.model.device import Device
 from fieldcorr.model.geometry import Geometry
@@ -39,7 +39,7 @@ FloatArray = NDArray[np.float64]
 class ModelFile(Table):
     """The keys of a model file."""
 
-    format: Literal[1]
+    format: Annotated[Literal[1], WholeNumber]
     name: Name
     description: str = ""
     geometry: Geometry

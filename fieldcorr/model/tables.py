@@ -16,6 +16,7 @@ from fieldcorr.model._base import (
     SourcedTable,
     Table,
     TomlArray,
+    WholeNumber,
 )
 
 Interval = Annotated[tuple[Offset, Offset], TomlArray]
@@ -125,7 +126,7 @@ class Measure(Table):
 class Solver(Table):
     """Order of the elements and relative residual of the solver."""
 
-    order: Literal[1, 2] = 2
+    order: Annotated[Literal[1, 2], WholeNumber] = 2
     tolerance: Annotated[Real, Field(ge=1e-14, le=1e-2)] = 1e-8
 
 

@@ -42,11 +42,12 @@ class Tissue(SourcedTable):
         across = self.conductivity_across_S_per_m is not None
         if scalar and (along or across):
             raise ValueError(
-                "conductivity_S_per_m and conductivity_along/across_S_per_m exclude each other"
+                f"conductivity_S_per_m = {self.conductivity_S_per_m:g} excludes "
+                "conductivity_along_S_per_m and conductivity_across_S_per_m"
             )
         if not scalar and not (along and across):
             raise ValueError(
-                "needs conductivity_S_per_m, or both of conductivity_along_S_per_m and "
-                "conductivity_across_S_per_m"
+                "conductivity is missing: give conductivity_S_per_m, or both of "
+                "conductivity_along_S_per_m and conductivity_across_S_per_m"
             )
         return self
