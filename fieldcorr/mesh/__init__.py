@@ -6,9 +6,11 @@ compact file, ``structured`` boxes without a mesh generator, ``build`` the gmsh 
 the refusals and the report.
 """
 
+from fieldcorr.mesh.build import build_mesh
 from fieldcorr.mesh.data import Mesh
 from fieldcorr.mesh.fcmesh import read_fcmesh as read_mesh
 from fieldcorr.mesh.fcmesh import write_fcmesh as write_mesh
 from fieldcorr.mesh.order import tidy
+from fieldcorr.mesh.sizes import MeshSizes
 
-__all__ = ["Mesh", "read_mesh", "tidy", "write_mesh"]
+__all__ = ["Mesh", "MeshSizes", "build_mesh", "read_mesh", "tidy", "write_mesh"]

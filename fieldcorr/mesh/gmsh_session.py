@@ -1,0 +1,120 @@
+"""One quiet, deterministic use of gmsh.
+
+What flows in: nothing but options. What flows out: the gmsh module inside a ``with`` block, set up
+so that the same geometry always gives the same mesh; plain arrays of what it has built.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fieldcorr.errors import MeshError, MissingExtraError
+from fieldcorr.mesh.data import Floats, Ints
+
+_OPTIONS = {
+    "General.Terminal": 0,
+    "General.NumThreads": 1,  # more threads would give another mesh at every run
+    "Mesh.RandomSeed": 1,
+    "Mesh.Algorithm": 6,
+    "Mesh.Algorithm3D": 10,  # HXT
+    "Mesh.OptimizeThreshold": 0.3,
+    "Mesh.MeshSizeExtendFromBoundary": 0,
+    "Mesh.MeshSizeFromPoints": 0,
+    "Mesh.MeshSizeFromCurvature": 0,
+}
+
+
+@contextmanager
+def gmsh_session(name: str) -> Iterator[Any]:
+    """Start gmsh with a fresh model, hand it out, end it; its errors become :class:`MeshError`."""
+    gmsh = _import_gmsh()
+    if gmsh.isInitialized():
+        raise MeshError("gmsh is already in use in this process; finish that session first")
+    gmsh.initialize(readConfigFiles=False, interruptible=False)
+    try:
+        for option, value in _OPTIONS.items():
+            gmsh.option.setNumber(option, value)
+        gmsh.model.add(name)
+        yield gmsh
+    except Exception as error:
+        if type(error) is not Exception:  # gmsh raises plain Exception
+            raise
+        raise MeshError(f"{name}: gmsh could not build the mesh ({error})") from None
+    finally:
+        gmsh.finalize()
+
+
+def gmsh_version() -> str:
+    """Return the version of the gmsh library in use."""
+    return str(_import_gmsh().__version__)
+
+
+def set_size_fields(gmsh: Any, rims: Iterable[int], rim: float, growth: float, bulk: str) -> None:
+    """Set the size to min(rim + growth x distance from the curves ``rims``, the formula ``bulk``).
+
+    Distances are measured to samples of the curves, spaced below the rim size.
+    """
+    fields = gmsh.model.mesh.field
+    curves = list(rims)
+    longest = max(_curve_length(gmsh, curve) for curve in curves)
+    distance = fields.add("Distance")
+    fields.setNumbers(distance, "CurvesList", curves)
+    fields.setNumber(distance, "Sampling", int(np.ceil(2 * longest / rim)) + 2)
+    near, far, least = (fields.add(kind) for kind in ("MathEval", "MathEval", "Min"))
+    fields.setString(near, "F", f"{rim!r}+{growth!r}*F{distance}")
+    fields.setString(far, "F", bulk)
+    fields.setNumbers(least, "FieldsList", [near, far])
+    fields.setAsBackgroundMesh(least)
+
+
+@dataclass(frozen=True, eq=False)
+class Generated:
+    """Arrays of a generated mesh: every node, numbered from 0; use ``number`` for gmsh's tags."""
+
+    points: Floats
+    number: Ints
+
+    @classmethod
+    def collect(cls, gmsh: Any) -> "Generated":
+        """Collect all nodes of the current model."""
+        tags, coordinates, _ = gmsh.model.mesh.getNodes()
+        number = np.full(int(tags.max()) + 1, -1, dtype=np.int32)
+        number[tags.astype(np.int64)] = np.arange(len(tags), dtype=np.int32)
+        return cls(coordinates.reshape(-1, 3), number)
+
+    def elements(self, gmsh: Any, dimension: int, entities: Iterable[int]) -> Ints:
+        """Return the simplices (N, dimension + 1) of the given entities."""
+        kind = {2: 2, 3: 4}[dimension]
+        rows = [
+            gmsh.model.mesh.getElementsByType(kind, entity)[1].reshape(-1, dimension + 1)
+            for entity in entities
+        ]
+        joined = np.concatenate(rows) if rows else np.zeros((0, dimension + 1))
+        if not len(joined):
+            raise MeshError("gmsh left a volume or a surface without elements")
+        return self.number[joined.astype(np.int64)]
+
+
+def _curve_length(gmsh: Any, curve: int) -> float:
+    low, high = gmsh.model.getParametrizationBounds(1, curve)
+    steps = np.linspace(low[0], high[0], 33)
+    points = np.reshape(gmsh.model.getValue(1, curve, steps), (-1, 3))
+    return float(np.linalg.norm(np.diff(points, axis=0), axis=1).sum())
+
+
+def _import_gmsh() -> Any:
+    try:
+        import gmsh
+    except ImportError as error:
+        raise MissingExtraError(
+            f'building a mesh needs gmsh: pip install "fieldcorr[mesh]" ({error})'
+        ) from None
+    except OSError as error:  # the wheel links libraries of the desktop
+        raise MissingExtraError(
+            f"gmsh is installed but cannot be loaded ({error}); it needs the system libraries "
+            "libGLU, libGL, libXft, libXcursor, libXinerama and libXrender"
+        ) from None
+    return gmsh

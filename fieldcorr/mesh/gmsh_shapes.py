@@ -1,0 +1,140 @@
+"""Nested elliptic cylinders and a paddle, surface by surface, for gmsh's built-in kernel.
+
+What flows in: ellipses, levels along z, corners. What flows out: tags of surfaces and volumes that
+share every common surface, so that the mesh conforms by construction and no boolean operation is
+needed. Outlines are made of arcs below 180 degrees: full ellipses with a seam often fail to mesh.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from fieldcorr.mesh.data import Floats
+from fieldcorr.model import Ellipse
+
+QUARTERS: Floats = np.linspace(0.0, 2 * np.pi, 5)[:-1]
+
+
+@dataclass(frozen=True)
+class Tube:
+    """An elliptic cylinder cut into bands along z and arcs around it.
+
+    ``sides[band][arc]`` are surfaces; ``loops[level]`` are outlines at each level.
+    """
+
+    sides: list[list[int]]
+    loops: list[int]
+
+    @property
+    def surfaces(self) -> list[int]:
+        """All lateral surfaces."""
+        return [surface for band in self.sides for surface in band]
+
+
+def add_tube(geo: Any, ellipse: Ellipse, levels: Sequence[float], angles: Floats) -> Tube:
+    """Add the lateral surface of a cylinder between ``levels``, its arcs cut at ``angles``."""
+    rings = [_add_ring(geo, ellipse, level, angles) for level in levels]
+    sides = [_add_band(geo, low, high) for low, high in pairwise(rings)]
+    return Tube(sides, [geo.addCurveLoop(arcs) for _, arcs in rings])
+
+
+def add_volume(
+    geo: Any, tube: Tube, inside: Sequence[Tube], holes: Sequence[Sequence[int]] = ()
+) -> int:
+    """Add the volume between a tube, the tubes inside it, and closed shells (``holes``)."""
+    caps = [
+        geo.addPlaneSurface([tube.loops[end], *(inner.loops[end] for inner in inside)])
+        for end in (0, -1)
+    ]
+    shell = [*caps, *tube.surfaces, *(s for inner in inside for s in inner.surfaces)]
+    loops = [geo.addSurfaceLoop(shell), *(geo.addSurfaceLoop(list(hole)) for hole in holes)]
+    return int(geo.addVolume(loops))
+
+
+@dataclass(frozen=True)
+class PaddleShell:
+    """Surfaces of the paddle: its contacts, in order, and the insulating rest; rim curves."""
+
+    contacts: list[int]
+    body: list[int]
+    rims: list[int]
+
+
+def add_paddle(geo: Any, corners: Floats, rectangles: Floats) -> PaddleShell:
+    """Add a box and imprint contacts on its ventral face.
+
+    Parameters
+    ----------
+    corners : (8, 3)
+        Ordered as the product of (right, left), (ventral, dorsal), (caudal, rostral).
+    rectangles : (E, 4, 3)
+        Corners of each contact, in order around it, on the ventral face.
+    """
+    points = [geo.addPoint(*corner) for corner in corners]
+    edges: dict[tuple[int, int], int] = {}
+    faces = [
+        _quad_loop(geo, points, edges, quad)
+        for quad in (
+            (0, 1, 5, 4),
+            (2, 3, 7, 6),
+            (0, 1, 3, 2),
+            (4, 5, 7, 6),
+            (0, 4, 6, 2),
+            (1, 5, 7, 3),
+        )
+    ]
+    rims = [_closed_lines(geo, [geo.addPoint(*p) for p in rectangle]) for rectangle in rectangles]
+    outlines = [geo.addCurveLoop(rim) for rim in rims]
+    contacts = [geo.addPlaneSurface([outline]) for outline in outlines]
+    ventral = geo.addPlaneSurface([faces[0], *outlines])
+    body = [ventral, *(geo.addPlaneSurface([face]) for face in faces[1:])]
+    return PaddleShell(contacts, body, [curve for rim in rims for curve in rim])
+
+
+def _add_ring(
+    geo: Any, ellipse: Ellipse, level: float, angles: Floats
+) -> tuple[list[int], list[int]]:
+    """Add the outline at one level; return its points and its arcs."""
+    a, b, x, y = ellipse.half_width, ellipse.half_depth, ellipse.left, ellipse.dorsal
+    centre = geo.addPoint(x, y, level)
+    major = geo.addPoint(x + a, y, level) if a >= b else geo.addPoint(x, y + b, level)
+    points = [geo.addPoint(x + a * np.cos(t), y + b * np.sin(t), level) for t in angles]
+    following = points[1:] + points[:1]
+    arcs = [
+        geo.addEllipseArc(start, centre, major, end)
+        for start, end in zip(points, following, strict=True)
+    ]
+    return points, arcs
+
+
+def _add_band(
+    geo: Any, low: tuple[list[int], list[int]], high: tuple[list[int], list[int]]
+) -> list[int]:
+    """Add the surfaces between two outlines."""
+    risers = [geo.addLine(p, q) for p, q in zip(low[0], high[0], strict=True)]
+    following = risers[1:] + risers[:1]
+    return [
+        geo.addSurfaceFilling([geo.addCurveLoop([below, right, -above, -left])])
+        for below, right, above, left in zip(low[1], following, high[1], risers, strict=True)
+    ]
+
+
+def _quad_loop(
+    geo: Any, points: list[int], edges: dict[tuple[int, int], int], quad: Sequence[int]
+) -> int:
+    """Add the outline of a quadrilateral, sharing edges with those added before."""
+    curves = []
+    for start, end in zip(quad, [*quad[1:], quad[0]], strict=True):
+        key = (min(start, end), max(start, end))
+        if key not in edges:
+            edges[key] = geo.addLine(points[key[0]], points[key[1]])
+        curves.append(edges[key] if start < end else -edges[key])
+    return int(geo.addCurveLoop(curves))
+
+
+def _closed_lines(geo: Any, points: list[int]) -> list[int]:
+    following = points[1:] + points[:1]
+    return [geo.addLine(start, end) for start, end in zip(points, following, strict=True)]
