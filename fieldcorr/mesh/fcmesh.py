@@ -71,12 +71,15 @@ def to_nanometres(points: Floats) -> Ints | None:
     if not np.all(np.abs(scaled) < 2**31):  # also false for NaN
         return None
     coded = scaled.astype(np.int32)
-    return coded if np.array_equal(coded / NANOMETRE, points) else None
+    same = np.array_equal(
+        (coded / NANOMETRE).view(np.int64), points.view(np.int64)
+    )  # 0.0 is not -0.0
+    return coded if same else None
 
 
 def round_to_nanometres(points: Floats) -> Floats:
     """Return the points moved to the nearest whole nanometre."""
-    rounded: Floats = np.rint(points * NANOMETRE) / NANOMETRE
+    rounded: Floats = np.rint(points * NANOMETRE) / NANOMETRE + 0.0  # no negative zero
     return rounded
 
 
