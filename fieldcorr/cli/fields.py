@@ -1,0 +1,114 @@
+"""``fieldcorr fields``: compute the lead fields of a model and show how good they are.
+
+What flows in: a model and a mesh. What flows out: a table of contacts, the identities with their
+values, timings; the arrays in a NumPy file when one is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fieldcorr.cli._common import (
+    DEFAULT_MODEL,
+    MeshOption,
+    ModelArgument,
+    SetOption,
+    ThreadsOption,
+    note,
+    open_model,
+    progress,
+    show,
+    show_table,
+)
+from fieldcorr.errors import ExportError
+
+if TYPE_CHECKING:
+    from fieldcorr.leadfield import LeadField
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command("fields")(fields_command)
+
+
+def fields_command(
+    model: ModelArgument = DEFAULT_MODEL,
+    mesh: MeshOption = "standard",
+    changes: SetOption = None,
+    threads: ThreadsOption = None,
+    output: Annotated[
+        Path | None, typer.Option(metavar="FILE.npz", help="Write the arrays to a NumPy file.")
+    ] = None,
+) -> None:
+    """Compute the lead fields: the potential per ampere of every contact.
+
+    Shows the self-impedance of every contact (against all others tied together), the residual
+    of its solve, the physical identities with their values, and timings.
+
+    \b
+    Examples:
+      fieldcorr fields
+      fieldcorr fields --mesh tiny --set solver.order=1
+      fieldcorr fields my.toml --mesh my.msh --output fields.npz
+    """
+    from fieldcorr.leadfield import compute_lead_field
+    from fieldcorr.mesh import read_mesh
+    from fieldcorr.model import resolve_mesh
+
+    if output is not None:
+        _check_output(output)
+    chosen = open_model(model, changes)
+    grid = read_mesh(resolve_mesh(chosen, mesh))
+    with progress() as report:
+        field = compute_lead_field(chosen, grid, threads=threads, progress=report)
+    columns = ("contact", "left mm", "dorsal mm", "rostral mm", "area mm2", "ohm", "residual")
+    show_table(f"Contacts of {chosen.name}", columns, _contacts(field))
+    show_table("Identities", ("identity", "relative error"), sorted(field.identities.items()))
+    show_table("Time", ("stage", "seconds"), field.times.items())
+    show(f"{len(field.points)} points in the compared region, {field.iterations} iterations")
+    if output is not None:
+        _write(field, output)
+
+
+def _contacts(field: LeadField) -> Iterator[tuple[object, ...]]:
+    for index, name in enumerate(field.contact_names):
+        left, dorsal, rostral = 1e3 * field.contact_positions[index]
+        yield (
+            name,
+            float(left),
+            float(dorsal),
+            float(rostral),
+            float(1e6 * field.contact_areas[index]),
+            float(1.0 / field.admittance[index, index]),
+            float(field.residuals[index]),
+        )
+
+
+def _check_output(path: Path) -> None:
+    if path.suffix != ".npz":
+        raise ExportError(f'{path}: the name must end in ".npz"')
+    if not path.parent.is_dir():
+        raise ExportError(f"{path}: the folder {path.parent} does not exist")
+
+
+def _write(field: LeadField, path: Path) -> None:
+    import numpy as np
+
+    try:
+        np.savez_compressed(
+            path,
+            contact_names=np.array(field.contact_names),
+            contact_positions=field.contact_positions,
+            points=field.points,
+            weight=field.weight,
+            potential=field.potential,
+            gram=field.gram,
+            admittance=field.admittance,
+        )
+    except OSError as error:
+        raise ExportError(f"{path}: cannot be written: {error.strerror}") from error
+    note(f"wrote {path}")
