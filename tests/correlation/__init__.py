@@ -1,0 +1,1 @@
+"""Tests of embedding, tiles, neighbourhoods and the update rule."""
