@@ -52,6 +52,14 @@ def gmsh_version() -> str:
     return str(_import_gmsh().__version__)
 
 
+def set_size_formula(gmsh: Any, formula: str) -> None:
+    """Set the size to a formula of x, y, z."""
+    fields = gmsh.model.mesh.field
+    size = fields.add("MathEval")
+    fields.setString(size, "F", formula)
+    fields.setAsBackgroundMesh(size)
+
+
 def set_size_fields(gmsh: Any, rims: Iterable[int], rim: float, growth: float, bulk: str) -> None:
     """Set the size to min(rim + growth x distance from the curves ``rims``, the formula ``bulk``).
 
@@ -96,6 +104,25 @@ class Generated:
         if not len(joined):
             raise MeshError("gmsh left a volume or a surface without elements")
         return self.number[joined.astype(np.int64)]
+
+    def images(self, gmsh: Any, surfaces: Iterable[int]) -> Ints:
+        """Return for every node the one on the tied ``surfaces`` that copies it, or -1, (P,)."""
+        image = np.full(len(self.points), -1, dtype=np.int32)
+        for surface in surfaces:
+            _, copies, masters, _ = gmsh.model.mesh.getPeriodicNodes(2, surface)
+            image[self.number[masters.astype(np.int64)]] = self.number[copies.astype(np.int64)]
+        return image
+
+
+def prism_cells(facets: Ints, image: Ints) -> Ints:
+    """Cut the prisms between facets (F, 3) and their images into tetrahedra, (3 F, 4).
+
+    With the vertices of each facet in ascending order a < b < c and their images A, B, C the cells
+    are abcC, abBC and aABC: neighbours cut their common side along the same diagonal.
+    """
+    a, b, c = np.sort(facets, axis=1).T
+    rows = [(a, b, c, image[c]), (a, b, image[b], image[c]), (a, image[a], image[b], image[c])]
+    return np.concatenate([np.stack(row, axis=1) for row in rows])
 
 
 def _curve_length(gmsh: Any, curve: int) -> float:

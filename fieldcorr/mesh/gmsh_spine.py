@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from fieldcorr.mesh.data import Floats, Ints, Mesh, orient_cells
-from fieldcorr.mesh.gmsh_session import Generated, set_size_fields
+from fieldcorr.mesh.gmsh_session import Generated, prism_cells, set_size_fields
 from fieldcorr.mesh.gmsh_shapes import QUARTERS, PaddleShell, Tube, add_paddle, add_tube, add_volume
-from fieldcorr.mesh.interfaces import EllipticTube, Interface, outward
+from fieldcorr.mesh.interfaces import Interface, elliptic_tube, outward
 from fieldcorr.mesh.sizes import MeshSizes, Stretch, bulk_size_formula
 from fieldcorr.mesh.topology import boundary_facets, locate_facets
 from fieldcorr.model import Model
@@ -156,18 +156,9 @@ def _set_sizes(gmsh: Any, model: Model, sizes: MeshSizes, spine: Spine) -> None:
 
 
 def _dura_cells(gmsh: Any, nodes: Generated, tubes: dict[str, Tube]) -> Ints:
-    """Cut the prisms between the dura's surfaces into tetrahedra, (3 F, 4).
-
-    With the vertices of each outer facet in ascending order a < b < c and their images A, B, C the
-    cells are abcC, abBC and aABC: neighbours cut their common side along the same diagonal.
-    """
-    image = np.full(len(nodes.points), -1, dtype=np.int32)
-    for inner in tubes["sac"].surfaces:
-        _, copies, masters, _ = gmsh.model.mesh.getPeriodicNodes(2, inner)
-        image[nodes.number[masters.astype(np.int64)]] = nodes.number[copies.astype(np.int64)]
-    a, b, c = np.sort(nodes.elements(gmsh, 2, tubes["dura"].surfaces), axis=1).T
-    rows = [(a, b, c, image[c]), (a, b, image[b], image[c]), (a, image[a], image[b], image[c])]
-    return np.concatenate([np.stack(row, axis=1) for row in rows])
+    """Return the cells (3 F, 4) between the dura's surfaces."""
+    image = nodes.images(gmsh, tubes["sac"].surfaces)
+    return prism_cells(nodes.elements(gmsh, 2, tubes["dura"].surfaces), image)
 
 
 def _name_boundary(
@@ -191,13 +182,9 @@ def _interfaces(
     length = 1e-3 * model.geometry.torso.length_mm
     result = {}
     for name, ellipse in model.geometry.ellipses().items():
-        shape = EllipticTube(
-            x=1e-3 * ellipse.left,
-            y=1e-3 * ellipse.dorsal,
-            a=1e-3 * ellipse.half_width,
-            b=1e-3 * ellipse.half_depth,
-            length=length,
-        )
+        outline = (ellipse.left, ellipse.dorsal, ellipse.half_width, ellipse.half_depth)
+        x, y, a, b = (1e-3 * value for value in outline)
+        shape = elliptic_tube(x, y, a, b, length)
         facets = nodes.elements(gmsh, 2, spine.tubes[name].surfaces)
         result[name] = Interface(outward(points, facets, shape), shape)
     return result

@@ -11,7 +11,6 @@ which makes the enclosed volume right to first order; one common factor close to
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -21,58 +20,63 @@ from fieldcorr.mesh.data import Floats, Ints, tetrahedron_volumes, triangle_area
 _LEAST_SHARE = 0.3  # of a cell's volume that must be left after its vertices have moved
 
 
-class Shape(Protocol):
-    """A closed or tube-like surface given by a formula."""
-
-    def normals(self, points: Floats) -> Floats:
-        """Return outward unit normals at points (N, 3) of the surface."""
-
-    def bending(self, points: Floats, edges: Floats) -> Floats:
-        """Return e' K e for edges (N, 3) at points (N, 3): curvature times length squared."""
-
-    def enclosed(self, points: Floats, facets: Ints) -> float:
-        """Return the volume that outward facets enclose."""
-
-    @property
-    def volume(self) -> float:
-        """The exact volume."""
-
-
 @dataclass(frozen=True)
-class EllipticTube:
-    """Side of a cylinder along z with elliptic cross-section: centre, half axes, length in m."""
+class Quadric:
+    """An ellipsoid, or the side of an elliptic cylinder: sum_i ((x_i - c_i) / a_i)^2 = 1.
 
-    x: float
-    y: float
-    a: float
-    b: float
-    length: float
+    Attributes
+    ----------
+    centre, half_axes : 3 floats, m
+        An infinite half axis is the axis of a cylinder.
+    volume : float, m3
+        What lies inside the part that is meshed: the whole ellipsoid, a half of it cut through the
+        centre, or a length of the cylinder cut square.
+    """
+
+    centre: tuple[float, float, float]
+    half_axes: tuple[float, float, float]
+    volume: float
 
     def normals(self, points: Floats) -> Floats:
-        """Return the gradient of the ellipse's level, made a unit vector."""
-        gradient = np.zeros_like(points)
-        gradient[:, 0] = (points[:, 0] - self.x) / self.a**2
-        gradient[:, 1] = (points[:, 1] - self.y) / self.b**2
+        """Return outward unit normals at points (N, 3)."""
+        gradient = self._gradient(points)
         result: Floats = gradient / np.linalg.norm(gradient, axis=1, keepdims=True)
         return result
 
     def bending(self, points: Floats, edges: Floats) -> Floats:
-        """Return kappa |e_xy|^2 with kappa = a b / (a^2 sin^2 t + b^2 cos^2 t)^(3/2)."""
-        angle = np.arctan2((points[:, 1] - self.y) / self.b, (points[:, 0] - self.x) / self.a)
-        speed = (self.a * np.sin(angle)) ** 2 + (self.b * np.cos(angle)) ** 2
-        result: Floats = self.a * self.b / speed**1.5 * (edges[:, 0] ** 2 + edges[:, 1] ** 2)
+        """Return e' K e for edges (N, 3) at points (N, 3) on or near the surface.
+
+        K is the Hessian of the level over the length of its gradient, taken where the ray from the
+        centre through the point meets the surface.
+        """
+        gradient = self._gradient(points)
+        level = np.einsum("ij,ij->i", gradient, points - np.array(self.centre))
+        slope = np.linalg.norm(gradient, axis=1) / np.sqrt(level)
+        result: Floats = (edges**2 @ self._weights()) / slope
         return result
 
     def enclosed(self, points: Floats, facets: Ints) -> float:
-        """Return the flux of (x, y, 0) / 2 through the facets; flat ends add nothing to it."""
-        centred = points[facets].mean(axis=1) - [self.x, self.y, 0.0]
-        normals = triangle_normals(points, facets)
-        return float(np.sum(centred[:, :2] * normals[:, :2]) / 4.0)
+        """Return the volume inside outward facets (F, 3), by the divergence theorem.
 
-    @property
-    def volume(self) -> float:
-        """Pi a b times the length."""
-        return float(np.pi * self.a * self.b * self.length)
+        The flux of x - c over the n finite axes is n times the volume; square ends and cuts through
+        the centre add nothing to it.
+        """
+        finite = np.isfinite(self.half_axes)
+        offset = points[facets].mean(axis=1) - np.array(self.centre)
+        flux = np.sum(offset[:, finite] * triangle_normals(points, facets)[:, finite]) / 2.0
+        return float(flux / np.count_nonzero(finite))
+
+    def _weights(self) -> Floats:
+        return 1.0 / np.array(self.half_axes) ** 2
+
+    def _gradient(self, points: Floats) -> Floats:
+        result: Floats = (points - np.array(self.centre)) * self._weights()
+        return result
+
+
+def elliptic_tube(x: float, y: float, a: float, b: float, length: float) -> Quadric:
+    """Return the side of a cylinder along z: centre and half axes of its section, length, m."""
+    return Quadric((x, y, 0.0), (a, b, np.inf), np.pi * a * b * length)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +84,7 @@ class Interface:
     """Facets (F, 3), oriented outwards, whose vertices lie on ``shape``."""
 
     facets: Ints
-    shape: Shape
+    shape: Quadric
 
 
 @dataclass(frozen=True)
@@ -92,7 +96,7 @@ class VolumeChange:
     largest_move: float
 
 
-def outward(points: Floats, facets: Ints, shape: Shape) -> Ints:
+def outward(points: Floats, facets: Ints, shape: Quadric) -> Ints:
     """Return the facets with their normals turned to the outside of ``shape``."""
     inner = triangle_normals(points, facets)
     wrong = np.einsum("ij,ij->i", inner, shape.normals(points[facets].mean(axis=1))) < 0

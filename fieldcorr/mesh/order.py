@@ -17,15 +17,17 @@ from fieldcorr.mesh.topology import boundary_facets, locate_facets
 _BITS = 20  # per axis: cells of the curve are a millionth of the box
 
 
-def tidy(mesh: Mesh) -> Mesh:
+def tidy(mesh: Mesh, *, like: Floats | None = None) -> Mesh:
     """Return the mesh on whole nanometres, locally numbered, facets oriented outwards.
 
     The result depends only on the mesh as a set of points, cells and facets, not on their order.
+    With ``like`` (P, 3) the points are numbered as if they lay there: two meshes that differ only
+    by moved points keep the same cells.
     """
     points = round_to_nanometres(mesh.points)
     used = np.zeros(mesh.n_points, dtype=bool)
     used[mesh.cells] = True
-    order = hilbert_order(points)
+    order = hilbert_order(points if like is None else round_to_nanometres(like))
     order = order[used[order]]
     number = np.full(mesh.n_points, -1, dtype=np.int32)
     number[order] = np.arange(len(order), dtype=np.int32)

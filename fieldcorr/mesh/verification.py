@@ -1,0 +1,217 @@
+"""Meshes for comparison with closed forms.
+
+What flows in: a name and a factor on all sizes. What flows out: the mesh, with the volumes inside
+its curved surfaces corrected or, for comparison, with points on the exact surfaces. They are
+shipped in ``meshes/verification`` so that tests need no gmsh.
+
+==========  =======================================================================================
+sphere      radii 78, 80, 86, 92 mm: brain, csf, skull, scalp; facets "outer"
+cylinder    radii 4.5, 8, 10, 20 mm along z from -20 to 20 mm: white, csf, fat, muscle; facets
+            "outer" on the side
+disc        half z <= 0 of the spheroid with half axes 10, 10, sqrt(99) mm: medium; facets "disc"
+            (radius 1 mm, in the flat face) and "outer" (the curved surface, which is confocal to
+            the disc and so an equipotential of its field)
+==========  =======================================================================================
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from fieldcorr.errors import MeshError
+from fieldcorr.mesh.data import Floats, Ints, Mesh, orient_cells
+from fieldcorr.mesh.gmsh_balls import add_ball, add_disc_in_half_ball
+from fieldcorr.mesh.gmsh_session import (
+    Generated,
+    gmsh_session,
+    gmsh_version,
+    prism_cells,
+    set_size_fields,
+    set_size_formula,
+)
+from fieldcorr.mesh.gmsh_shapes import QUARTERS, add_tube, add_volume
+from fieldcorr.mesh.interfaces import Interface, Quadric, correct_volumes, elliptic_tube, outward
+from fieldcorr.mesh.order import tidy
+from fieldcorr.mesh.structured import FacetChooser, name_boundary
+from fieldcorr.model import Ellipse
+
+SPHERE_RADII_MM = (78.0, 80.0, 86.0, 92.0)
+CYLINDER_RADII_MM = (4.5, 8.0, 10.0, 20.0)
+CYLINDER_HALF_LENGTH_MM = 20.0
+DISC_RADIUS_MM = 1.0
+DISC_OUTER_MM = (10.0, 10.0, float(np.sqrt(99.0)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Raw:
+    """What a recipe reads back from gmsh: points in m on the exact surfaces."""
+
+    points: Floats
+    blocks: Mapping[str, Ints]
+    surfaces: Mapping[str, tuple[Ints, Quadric]]
+    facets: Mapping[str, FacetChooser]
+
+
+def verification_mesh(name: str, *, corrected: bool = True, scale: float = 1.0) -> Mesh:
+    """Build one of the meshes above with gmsh.
+
+    Parameters
+    ----------
+    name : "sphere", "cylinder" or "disc"
+    corrected : bool
+        Whether enclosed volumes are right, or points lie on the exact surfaces.
+    scale : float
+        Factor on all element sizes.
+    """
+    if name not in _RECIPES:
+        raise MeshError(f"no verification mesh {name!r}; there are {', '.join(_RECIPES)}")
+    with gmsh_session(name) as gmsh:
+        raw = _RECIPES[name](gmsh, scale)
+    cells = orient_cells(raw.points, np.concatenate(list(raw.blocks.values()))).astype(np.int32)
+    tags = np.repeat(np.arange(len(raw.blocks)), [len(block) for block in raw.blocks.values()])
+    facets, facet_tags = name_boundary(raw.points, cells, raw.facets)
+    mesh = Mesh(
+        points=raw.points,
+        cells=cells,
+        cell_tags=tags.astype(np.int32),
+        tissues=tuple(raw.blocks),
+        facets=facets,
+        facet_tags=facet_tags,
+        facet_names=tuple(raw.facets),
+        origin={
+            "made-by": f"verification_mesh({name!r}, corrected={corrected}, scale={scale:g})",
+            "gmsh": gmsh_version(),
+        },
+    )
+    moved = replace(mesh, points=_corrected_points(raw, cells)) if corrected else mesh
+    return tidy(moved, like=raw.points)
+
+
+def _corrected_points(raw: _Raw, cells: Ints) -> Floats:
+    interfaces = {
+        name: Interface(outward(raw.points, facets, shape), shape)
+        for name, (facets, shape) in raw.surfaces.items()
+    }
+    return correct_volumes(raw.points, cells, interfaces)[0]
+
+
+def _sphere(gmsh: Any, scale: float) -> _Raw:
+    """Mesh the spheres; the thin csf is a layer of prisms between two tied surfaces."""
+    geo = gmsh.model.geo
+    balls = [add_ball(geo, radius) for radius in SPHERE_RADII_MM]
+    loops = [geo.addSurfaceLoop(ball) for ball in balls]
+    volumes = {
+        "brain": geo.addVolume([loops[0]]),
+        "skull": geo.addVolume([loops[2], loops[1]]),
+        "scalp": geo.addVolume([loops[3], loops[2]]),
+    }
+    geo.synchronize()
+    ratio = SPHERE_RADII_MM[0] / SPHERE_RADII_MM[1]
+    gmsh.model.mesh.setPeriodic(
+        2, balls[0], balls[1], np.diag([ratio] * 3 + [1.0]).ravel().tolist()
+    )
+    set_size_formula(gmsh, f"{scale!r}*(14.5-5.7*Sqrt(x*x+y*y+z*z)/78)")
+    gmsh.model.mesh.generate(3)
+    nodes = Generated.collect(gmsh)
+    cells = {name: nodes.elements(gmsh, 3, [volume]) for name, volume in volumes.items()}
+    csf = prism_cells(nodes.elements(gmsh, 2, balls[1]), nodes.images(gmsh, balls[0]))
+    return _Raw(
+        points=1e-3 * nodes.points,
+        blocks={name: cells.get(name, csf) for name in ("brain", "csf", "skull", "scalp")},
+        surfaces={
+            f"sphere-{radius:g}": (nodes.elements(gmsh, 2, ball), _ball_shape(radius))
+            for radius, ball in zip(SPHERE_RADII_MM, balls, strict=True)
+        },
+        facets={"outer": lambda centroids: np.full(len(centroids), fill_value=True)},
+    )
+
+
+def _cylinder(gmsh: Any, scale: float) -> _Raw:
+    geo, half = gmsh.model.geo, CYLINDER_HALF_LENGTH_MM
+    tubes = [
+        add_tube(geo, Ellipse(0.0, 0.0, r, r), [-half, half], QUARTERS) for r in CYLINDER_RADII_MM
+    ]
+    names = ("white", "csf", "fat", "muscle")
+    volumes = {
+        name: add_volume(geo, tube, tubes[max(k - 1, 0) : k])
+        for k, (name, tube) in enumerate(zip(names, tubes, strict=True))
+    }
+    geo.synchronize()
+    radius = "Sqrt(x*x+y*y)"
+    beyond = "({0}-{1}+Fabs({0}-{1}))/2"
+    steps = f"1.5+0.25*{beyond.format(radius, 8)}-0.1*{beyond.format(radius, 10)}"
+    set_size_formula(gmsh, f"{scale!r}*({steps})")
+    gmsh.model.mesh.generate(3)
+    nodes = Generated.collect(gmsh)
+    ends = 1e-3 * half
+    return _Raw(
+        points=1e-3 * nodes.points,
+        blocks={name: nodes.elements(gmsh, 3, [volume]) for name, volume in volumes.items()},
+        surfaces={
+            f"tube-{r:g}": (
+                nodes.elements(gmsh, 2, tube.surfaces),
+                elliptic_tube(0.0, 0.0, 1e-3 * r, 1e-3 * r, 2 * ends),
+            )
+            for r, tube in zip(CYLINDER_RADII_MM, tubes, strict=True)
+        },
+        facets={"outer": lambda centroids: np.abs(centroids[:, 2]) < ends - 1e-9},
+    )
+
+
+def _disc(gmsh: Any, scale: float) -> _Raw:
+    """Mesh half a ball and flatten it to half a spheroid; its rim encloses the disc's area."""
+    ball = add_disc_in_half_ball(gmsh.model.geo, DISC_OUTER_MM[0], DISC_RADIUS_MM)
+    gmsh.model.geo.synchronize()
+    set_size_fields(gmsh, ball.rim, 0.02 * scale, 0.37, repr(2.0 * scale))
+    gmsh.model.mesh.generate(3)
+    nodes = Generated.collect(gmsh)
+    points = 1e-3 * nodes.points * [1.0, 1.0, DISC_OUTER_MM[2] / DISC_OUTER_MM[0]]
+    axes = tuple(1e-3 * axis for axis in DISC_OUTER_MM)
+    return _Raw(
+        points=_with_disc_area(points, nodes.elements(gmsh, 2, ball.disc)),
+        blocks={"medium": nodes.elements(gmsh, 3, [ball.volume])},
+        surfaces={
+            "spheroid": (
+                nodes.elements(gmsh, 2, ball.outer),
+                Quadric(
+                    (0.0, 0.0, 0.0),
+                    (axes[0], axes[1], axes[2]),
+                    float(2 / 3 * np.pi * np.prod(axes)),
+                ),
+            )
+        },
+        facets={
+            "disc": lambda centroids: (
+                (centroids[:, 2] > -1e-12)
+                & (np.hypot(centroids[:, 0], centroids[:, 1]) < 1e-3 * DISC_RADIUS_MM)
+            ),
+            "outer": lambda centroids: centroids[:, 2] < -1e-12,
+        },
+    )
+
+
+def _with_disc_area(points: Floats, disc: Ints) -> Floats:
+    """Return points with the rim of the disc moved outwards until the disc's area is right."""
+    area = np.pi * (1e-3 * DISC_RADIUS_MM) ** 2
+    rim = np.unique(disc)
+    rim = rim[np.hypot(points[rim, 0], points[rim, 1]) > 1e-3 * DISC_RADIUS_MM * (1 - 1e-6)]
+    angle = np.sort(np.arctan2(points[rim, 1], points[rim, 0]))
+    steps = np.diff(np.append(angle, angle[0] + 2 * np.pi))
+    polygon = np.sum(np.sin(steps)) / 2 * (1e-3 * DISC_RADIUS_MM) ** 2
+    moved = points.copy()
+    moved[rim, :2] *= np.sqrt(area / polygon)
+    return moved
+
+
+def _ball_shape(radius_mm: float) -> Quadric:
+    radius = 1e-3 * radius_mm
+    return Quadric((0.0, 0.0, 0.0), (radius, radius, radius), 4 / 3 * np.pi * radius**3)
+
+
+_RECIPES: dict[str, Callable[[Any, float], _Raw]] = {
+    "sphere": _sphere,
+    "cylinder": _cylinder,
+    "disc": _disc,
+}
