@@ -186,34 +186,3 @@ def fill_matrix(  # type: ignore[no-untyped-def]
                     else:
                         hi = mid
                 data[lo] += value
-
-
-@numba.njit(cache=True, parallel=True)
-def weighted_gram(nodal, dofs, moments, mass, block, out):  # type: ignore[no-untyped-def]
-    """Sum, per block of cells, the integrals of w u_a u_b, of w u_a and of w.
-
-    ``nodal`` (n_dofs, E) values, ``moments`` (T, 4) = volume times the window at the vertices,
-    ``mass`` (4, nd, nd) reference integrals of l_k phi_i phi_j over a unit-volume cell;
-    ``out`` (blocks, E, E).
-    """
-    n_cells, width = dofs.shape
-    n_fields = nodal.shape[1]
-    for b in numba.prange(out.shape[0]):
-        local = np.empty((width, n_fields))
-        moved = np.empty((width, n_fields))
-        for t in range(b * block, min(n_cells, (b + 1) * block)):
-            for i in range(width):
-                for a in range(n_fields):
-                    local[i, a] = nodal[dofs[t, i], a]
-                    moved[i, a] = 0.0
-            for i in range(width):
-                for j in range(width):
-                    m = 0.0
-                    for k in range(4):
-                        m += moments[t, k] * mass[k, i, j]
-                    for a in range(n_fields):
-                        moved[i, a] += m * local[j, a]
-            for i in range(width):
-                for a in range(n_fields):
-                    for c in range(n_fields):
-                        out[b, a, c] += local[i, a] * moved[i, c]

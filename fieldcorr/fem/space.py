@@ -38,16 +38,22 @@ class Space:
 
     @cached_property
     def _edges(self) -> Edges:
-        return Edges.of_mesh(self._cells, self.mesh.points.shape[0])
+        return Edges.of_mesh(self.cells, self.mesh.points.shape[0])
 
     @cached_property
-    def _cells(self) -> NDArray[np.int32]:
-        return np.ascontiguousarray(self.mesh.cells, dtype=np.int32)
+    def cells(self) -> NDArray[np.int32]:
+        """The mesh's cells (T, 4); writable, as read-only arrays would compile kernels twice."""
+        return np.array(self.mesh.cells, dtype=np.int32)
+
+    @cached_property
+    def vertices(self) -> NDArray[np.float64]:
+        """The mesh's points (P, 3); a copy for the same reason."""
+        return np.array(self.mesh.points, dtype=np.float64)
 
     @cached_property
     def cell_dofs(self) -> NDArray[np.int32]:
         """Node numbers of the cells, (T, 4) or (T, 10)."""
-        return self._cells if self.order == 1 else self._edges.nodes_of(self._cells)
+        return self.cells if self.order == 1 else self._edges.nodes_of(self.cells)
 
     @property
     def n_dofs(self) -> int:
@@ -58,11 +64,11 @@ class Space:
     @cached_property
     def points(self) -> NDArray[np.float64]:
         """Coordinates of the nodes, (n_dofs, 3)."""
-        vertices = self.mesh.points
         if self.order == 1:
-            return vertices
+            return self.vertices
         ends = self._edges.vertices()
-        return np.concatenate([vertices, 0.5 * (vertices[ends[:, 0]] + vertices[ends[:, 1]])])
+        middle = 0.5 * (self.vertices[ends[:, 0]] + self.vertices[ends[:, 1]])
+        return np.concatenate([self.vertices, middle])
 
     def facet_dofs(self, facets: NDArray[np.int32]) -> NDArray[np.int32]:
         """Return the node numbers (F, 3) or (F, 6) of triangles (F, 3) of the mesh."""
@@ -76,7 +82,7 @@ class Space:
         A vertex has itself with weight 1 (and 0), an edge midpoint its two ends with weight 1/2:
         the embedding of P1 in P2.
         """
-        own = np.arange(self.mesh.points.shape[0], dtype=np.int32)
+        own = np.arange(self.vertices.shape[0], dtype=np.int32)
         parents = np.stack([own, own], axis=1)
         weights = np.tile(np.array([1.0, 0.0]), (own.size, 1))
         if self.order == 1:

@@ -1,0 +1,21 @@
+"""Lead fields: the potential per ampere of every contact, over the compared region and everywhere.
+
+What flows in: a model and a mesh. What flows out: :class:`LeadField` with the admittance matrix,
+nodal potentials, samples and Gram matrices over the compared region, and checked identities.
+``system`` assembles, ``compute`` solves and checks, ``region`` weights, ``data`` holds the result,
+``direct`` solves single configurations as boundary-value problems of their own.
+"""
+
+from fieldcorr.leadfield.compute import compute_lead_field
+from fieldcorr.leadfield.data import LeadField
+from fieldcorr.leadfield.direct import DirectSolution, solve_configurations
+from fieldcorr.leadfield.region import Region, compared_region
+
+__all__ = [
+    "DirectSolution",
+    "LeadField",
+    "Region",
+    "compared_region",
+    "compute_lead_field",
+    "solve_configurations",
+]

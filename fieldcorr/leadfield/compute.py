@@ -1,0 +1,281 @@
+"""From model and mesh to the lead field.
+
+What flows in: a model, a mesh. What flows out: a :class:`LeadField` whose structural identities
+have been checked. Electrodes with a voltage (equipotential, contact impedance) are solved with one
+of them at 1 V and the others at 0 V, which gives the admittance matrix Y and, through its inverse,
+the potential per ampere; the uniform-current model is solved per ampere directly.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fieldcorr._parallel import threads as thread_count
+from fieldcorr.contacts import Electrodes, electrodes_of
+from fieldcorr.errors import IdentityError
+from fieldcorr.fem import Space
+from fieldcorr.fem.assembly import geometry_tensors
+from fieldcorr.fem.solve import Solution, solve_block
+from fieldcorr.leadfield import _kernels
+from fieldcorr.leadfield.data import LeadField
+from fieldcorr.leadfield.region import compared_region
+from fieldcorr.leadfield.system import System, build_system, contact_loads
+from fieldcorr.tissue import cell_conductivity
+
+if TYPE_CHECKING:
+    from fieldcorr.mesh import Mesh
+    from fieldcorr.model import Model
+
+Progress = Callable[[str, float], None]
+"""Called with a stage's name and the share of it that is done, 0 to 1."""
+
+IDENTITY_LIMIT = 1e-5
+"""Largest relative defect of an identity at the default tolerance; grows with looser ones."""
+
+
+class Stages:
+    """Reports and times the stages of a computation."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        self.times: dict[str, float] = {}
+        self._progress = progress
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[Callable[[float], None]]:
+        """Time a stage; yields a function that reports the share done."""
+        started = time.perf_counter()
+        self._report(name, 0.0)
+        yield lambda share: self._report(name, share)
+        self.times[name] = time.perf_counter() - started
+        self._report(name, 1.0)
+
+    def _report(self, name: str, share: float) -> None:
+        if self._progress is not None:
+            self._progress(name, share)
+
+
+def compute_lead_field(
+    model: "Model",
+    mesh: "Mesh",
+    *,
+    order: int | None = None,
+    tolerance: float | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> LeadField:
+    """Compute the potential per ampere of every contact.
+
+    Parameters
+    ----------
+    model
+        Tissues, contact model, outer boundary, compared region, solver.
+    mesh
+        A checked mesh that has the model's tissues and contacts.
+    order, tolerance
+        In place of the model's ``[solver]`` values.
+    threads
+        Threads of the kernels; None for all. The result's bits do not depend on it.
+    progress
+        Called with (stage, share done) for "assemble", "solve" and "region".
+
+    Raises
+    ------
+    ConvergenceError
+        The solver did not reach its tolerance.
+    IdentityError
+        A structural identity fails: Y = Y', Y 1 = 0, current balance, reciprocity, energy.
+    """
+    order = model.solver.order if order is None else order
+    tolerance = model.solver.tolerance if tolerance is None else tolerance
+    stages = Stages(progress)
+    with thread_count(threads):
+        with stages.stage("assemble"):
+            electrodes = electrodes_of(model, mesh)
+            space = Space(mesh, order)
+            conductivity = cell_conductivity(model, mesh)
+            system = build_system(space, conductivity, electrodes)
+        with stages.stage("solve") as report:
+            basis, admittance, solution = solve_electrodes(system, tolerance, report)
+        with stages.stage("identities"):
+            nodal = per_ampere(basis, admittance, electrodes)
+            identities = structural_identities(
+                system, conductivity, basis, admittance, nodal, tolerance
+            )
+        with stages.stage("region"):
+            region = compared_region(model, mesh)
+            lead_field = LeadField(
+                electrodes.names,
+                electrodes.positions,
+                electrodes.areas,
+                0.5 * (admittance + admittance.T),
+                np.ascontiguousarray(nodal.T),
+                space,
+                region,
+                solution.residuals,
+                solution.iterations,
+                identities,
+                stages.times,
+            )
+            lead_field.gram  # noqa: B018 - computed here, under the chosen number of threads
+    return lead_field
+
+
+def solve_electrodes(
+    system: System, tolerance: float, report: Callable[[float], None] | None = None
+) -> tuple[NDArray[np.float64], NDArray[np.float64], Solution]:
+    """Solve for every electrode of a system.
+
+    Returns
+    -------
+    basis : (n_dofs, E)
+        Potential with electrode a at 1 V and the others at 0 V; for the uniform-current model the
+        potential with balanced unit currents, turned into the same form.
+    admittance : (E, E) S
+        Not yet symmetrised, so that its asymmetry can be judged.
+    solution
+        Residuals and iterations.
+    """
+
+    def follow(iteration: int, residual: float) -> None:
+        if report is not None and residual > 0.0:
+            report(float(np.clip(np.log(residual) / np.log(tolerance), 0.0, 1.0)))
+
+    if system.electrodes.model == "uniform-current":
+        return _solve_currents(system, tolerance, follow)
+    held = np.eye(len(system.electrodes.names))
+    rhs = -system.coupling.toarray()
+    solution = solve_block(
+        system.matrix, system.hierarchy, rhs, tolerance=tolerance, progress=follow
+    )
+    return system.nodal(solution.x, held), system.currents(solution.x, held), solution
+
+
+def _solve_currents(
+    system: System, tolerance: float, follow: Callable[[int, float], None]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], Solution]:
+    """Solve with uniform current densities; voltages are means over the contact faces."""
+    count = len(system.electrodes.names)
+    loads = contact_loads(system.space, system.electrodes)
+    share = np.eye(count)
+    if not system.electrodes.is_grounded:
+        share -= 1.0 / count
+    rhs = np.zeros((system.numbering.size, count))
+    rhs[: system.numbering.free.size] = (loads @ share)[system.numbering.free]
+    solution = solve_block(
+        system.matrix, system.hierarchy, rhs, tolerance=tolerance, progress=follow
+    )
+    nodal = system.nodal(solution.x, np.zeros((count, count)))
+    impedance = loads.T @ nodal
+    if system.electrodes.is_grounded:
+        admittance = np.linalg.inv(impedance)
+    else:
+        # Fix the free constant of each column by a vanishing mean contact voltage.
+        means = impedance.mean(axis=0)
+        nodal -= means
+        admittance = balanced_inverse(impedance - means)
+    basis = np.empty_like(nodal)
+    _kernels.transform_rows(nodal, admittance, basis)
+    if not system.electrodes.is_grounded:
+        basis += 1.0 / count
+    return basis, admittance, solution
+
+
+def balanced_inverse(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the inverse of an (E, E) matrix on vectors that sum to zero, zero on constants."""
+    count = matrix.shape[0]
+    projector = np.eye(count) - 1.0 / count
+    scale = float(np.trace(matrix)) / count
+    ones = np.full((count, count), 1.0 / count)
+    inner = projector @ matrix @ projector
+    return np.asarray(np.linalg.inv(inner + scale * ones) - ones / scale)
+
+
+def per_ampere(
+    basis: NDArray[np.float64], admittance: NDArray[np.float64], electrodes: Electrodes
+) -> NDArray[np.float64]:
+    """Turn potentials per volt (n_dofs, E) into potentials per ampere (n_dofs, E)."""
+    symmetric = 0.5 * (admittance + admittance.T)
+    weights = contact_impedances(symmetric, electrodes)
+    out = np.empty_like(basis)
+    _kernels.transform_rows(basis, np.ascontiguousarray(weights), out)
+    return out
+
+
+def contact_impedances(
+    admittance: NDArray[np.float64], electrodes: Electrodes
+) -> NDArray[np.float64]:
+    """Return (E, E) ohm: the contacts' voltages per ampere, for balanced currents if insulated."""
+    if electrodes.is_grounded:
+        return np.asarray(np.linalg.inv(admittance))
+    return balanced_inverse(admittance)
+
+
+def structural_identities(
+    system: System,
+    conductivity: NDArray[np.float64],
+    basis: NDArray[np.float64],
+    admittance: NDArray[np.float64],
+    nodal: NDArray[np.float64],
+    tolerance: float,
+) -> dict[str, float]:
+    """Compute the relative defects of the identities that the exact solution fulfils.
+
+    "symmetry": |Y - Y'|; "row sums" (insulated): |Y 1|; "current balance" (insulated): |1' Y|; each
+    over max |Y|. "energy": V'YV against the integral of sigma |grad u|^2. "reciprocity": for two
+    sets of currents I, J with fields u, v and contact voltages U, V, the three numbers J.U, I.V and
+    the integral of sigma grad u . grad v are one. Integrals are summed cell by cell, contact layers
+    included, and use neither the assembled matrix nor the admittance.
+
+    Raises
+    ------
+    IdentityError
+        When a defect is larger than IDENTITY_LIMIT, scaled up for tolerances above 1e-8.
+    """
+    size = float(np.abs(admittance).max())
+    defects = {"symmetry": float(np.abs(admittance - admittance.T).max()) / size}
+    if not system.electrodes.is_grounded:
+        defects["row sums"] = float(np.abs(admittance.sum(axis=1)).max()) / size
+        defects["current balance"] = float(np.abs(admittance.sum(axis=0)).max()) / size
+    defects |= _energy_defects(system, conductivity, basis, admittance, nodal)
+    limit = IDENTITY_LIMIT * max(1.0, tolerance / 1e-8)
+    for name, defect in defects.items():
+        if not defect <= limit:
+            raise IdentityError(
+                f"lead field: the identity {name!r} fails by {defect:.2e} (allowed {limit:.1e})"
+            )
+    return defects
+
+
+def _energy_defects(
+    system: System,
+    conductivity: NDArray[np.float64],
+    basis: NDArray[np.float64],
+    admittance: NDArray[np.float64],
+    nodal: NDArray[np.float64],
+) -> dict[str, float]:
+    """Compare supplied with dissipated power, and the two sides of Green's reciprocity."""
+    electrodes = system.electrodes
+    numbers = np.arange(len(electrodes.names))
+    voltage, one, other = np.cos(1.0 + numbers), np.cos(2.0 + 3.0 * numbers), np.sin(numbers)
+    if not electrodes.is_grounded:
+        voltage, one, other = (v - v.mean() for v in (voltage, one, other))
+    tensors = geometry_tensors(system.space.vertices, system.space.cells, conductivity)
+    at_contacts = contact_impedances(0.5 * (admittance + admittance.T), electrodes)
+    u, v = nodal @ one, nodal @ other
+    mutual = system.power(tensors, (u, at_contacts @ one), (v, at_contacts @ other))
+    scale = np.sqrt((one @ at_contacts @ one) * (other @ at_contacts @ other))
+    field = basis @ voltage
+    lost = system.power(tensors, (field, voltage), (field, voltage))
+    supplied = float(voltage @ admittance @ voltage)
+    faces = at_contacts
+    if electrodes.model != "impedance":
+        faces = contact_loads(system.space, electrodes).T @ nodal
+    sides = (other @ (faces @ one), one @ (faces @ other))
+    return {
+        "energy": abs(lost - supplied) / supplied,
+        "reciprocity": max(abs(mutual - float(side)) for side in sides) / float(scale),
+    }

@@ -1,0 +1,213 @@
+"""The lead field as an object: potentials per ampere and what follows from them.
+
+What flows in: nodal lead fields, the admittance matrix, the compared region. What flows out:
+:class:`LeadField`, whose samples, fields and Gram matrices are computed when they are first asked
+for.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fieldcorr.fem import Space
+from fieldcorr.fem.reference import window_mass_tensor
+from fieldcorr.lagrange import CellLocator, basis, basis_gradients, interpolate
+from fieldcorr.leadfield import _kernels
+from fieldcorr.leadfield.region import Region
+
+CELL_BLOCK = 1024
+"""Cells per partial sum of a Gram matrix; fixed, so that sums do not depend on threads."""
+
+FIBRE_STEP_M = 1e-3
+"""Step of the second difference along the cord: the internodal distance of a 10 um fibre."""
+
+
+@dataclass(frozen=True, eq=False)
+class LeadField:
+    """Potential per ampere of every contact.
+
+    The lead field of contact a belongs to 1 A that enters at contact a and leaves in equal parts
+    through all E contacts (with a grounded outer boundary: through the boundary). For any balanced
+    currents I the potential is sum_a I_a phi_a.
+
+    Attributes
+    ----------
+    contact_names, contact_positions, contact_areas
+        E names, (E, 3) m, (E,) m2.
+    admittance
+        (E, E) S, symmetric: currents = admittance @ voltages.
+    nodal
+        (E, n_dofs) V/A at all nodes of the space.
+    space, region
+        The Lagrange space and the compared region.
+    residuals
+        (E,) true relative residuals of the solves.
+    iterations
+        Conjugate-gradient steps.
+    identities
+        Relative defects of the structural identities, see ``compute_lead_field``.
+    times
+        Seconds per stage.
+    """
+
+    contact_names: tuple[str, ...]
+    contact_positions: NDArray[np.float64]
+    contact_areas: NDArray[np.float64]
+    admittance: NDArray[np.float64]
+    nodal: NDArray[np.float64]
+    space: Space
+    region: Region
+    residuals: NDArray[np.float64]
+    iterations: int
+    identities: Mapping[str, float]
+    times: Mapping[str, float]
+
+    @property
+    def order(self) -> int:
+        """Order of the elements."""
+        return self.space.order
+
+    @property
+    def mesh(self) -> Any:
+        """The mesh that was solved on."""
+        return self.space.mesh
+
+    @property
+    def points(self) -> NDArray[np.float64]:
+        """Sample points (N, 3) m: the centroids of the region's cells."""
+        return self.region.points
+
+    @property
+    def weight(self) -> NDArray[np.float64]:
+        """Volume weights (N,) m3 of the sample points: cell volume times window."""
+        return self.region.weight
+
+    @cached_property
+    def potential(self) -> NDArray[np.float64]:
+        """Potential (E, N) V/A at the sample points."""
+        values = basis(np.full((1, 4), 0.25), self.order)[0]
+        dofs = self.space.cell_dofs[self.region.cells]
+        return np.stack([np.einsum("nk,k->n", field[dofs], values) for field in self.nodal])
+
+    @cached_property
+    def field(self) -> NDArray[np.float64]:
+        """Electric field E = -grad phi, (E, N, 3) V/m per A, at the sample points."""
+        per_cell = self._centroid_gradients()
+        dofs = self.space.cell_dofs[self.region.cells]
+        return np.stack([-np.einsum("nk,nkd->nd", f[dofs], per_cell) for f in self.nodal])
+
+    def _centroid_gradients(self) -> NDArray[np.float64]:
+        """Return (N, nd, 3): the gradients of the basis at the centroids."""
+        corners = self.space.vertices[self.space.cells[self.region.cells]]
+        inverse = np.linalg.inv(corners[:, 1:] - corners[:, :1])
+        of_barycentric = np.concatenate([-inverse.sum(axis=2, keepdims=True), inverse], axis=2)
+        table = basis_gradients(np.full((1, 4), 0.25), self.order)[0]
+        return np.einsum("kl,ndl->nkd", table, of_barycentric)
+
+    @cached_property
+    def activating(self) -> NDArray[np.float64]:
+        """Second difference along the cord, (E, N) V/m2 per A, at the sample points.
+
+        (phi(z + h) - 2 phi(z) + phi(z - h)) / h^2 with h = FIBRE_STEP_M, the activating function of
+        a fibre along z.
+        """
+        return self.second_difference(self.points)
+
+    def second_difference(
+        self, points: ArrayLike, *, step: float = FIBRE_STEP_M
+    ) -> NDArray[np.float64]:
+        """Return (phi(z + h) - 2 phi + phi(z - h)) / h^2, (E, N) V/m2 per A, at points (N, 3)."""
+        x = np.asarray(points, dtype=np.float64)
+        shift = np.array([0.0, 0.0, step])
+        ahead, here, behind = (self.potential_at(x + s * shift) for s in (1.0, 0.0, -1.0))
+        return (ahead - 2.0 * here + behind) / step**2
+
+    @cached_property
+    def _locator(self) -> CellLocator:
+        return CellLocator(self.space.vertices, self.space.cells)
+
+    def potential_at(self, points: ArrayLike) -> NDArray[np.float64]:
+        """Return the potential (E, N) V/A at ``points`` (N, 3) m; NaN outside the mesh."""
+        cell, barycentric = self._locator.locate(points)
+        return interpolate(self.nodal, self.space.cell_dofs, cell, barycentric, self.order)
+
+    @cached_property
+    def gram(self) -> NDArray[np.float64]:
+        """Gram matrix (E, E) of the mean-removed potentials, with the exact FE mass matrix.
+
+        G_ab = integral w (phi_a - m_a)(phi_b - m_b), m_a = integral w phi_a / integral w.
+        """
+        dofs = self.space.cell_dofs[self.region.cells]
+        # Pack the region's nodes: the kernel then walks through memory once.
+        used, packed = np.unique(dofs, return_inverse=True)
+        packed = np.ascontiguousarray(packed.reshape(dofs.shape), dtype=np.int32)
+        values = np.ascontiguousarray(self.nodal[:, used].T)
+        mass = window_mass_tensor(self.order)
+        # Removing the mean first keeps the digits that a difference of large sums would lose.
+        shares = np.einsum("nk,kij->ni", self.region.moments, mass)
+        values -= np.einsum("ni,nia->a", shares, values[packed]) / float(self.weight.sum())
+        return _gram_of_nodal(values, packed, self.region.moments, mass)
+
+    @cached_property
+    def grams(self) -> Mapping[str, NDArray[np.float64]]:
+        """Gram matrices of the linear measures "potential", "field" and "activating"."""
+        return _LazyGrams(self)
+
+    def gram_of(self, measure: str) -> NDArray[np.float64]:
+        """Return the Gram matrix (E, E) of a linear measure.
+
+        "potential" uses the exact mass matrix; "field" and "activating" the weighted sum over the
+        sample points. The mean is removed from the potential and from each component of the others.
+        """
+        if measure == "potential":
+            return self.gram
+        if measure == "field":
+            return sum_of_grams(np.moveaxis(self.field, 2, 0), self.weight)
+        if measure == "activating":
+            return sum_of_grams(self.activating[None], self.weight)
+        raise KeyError(measure)
+
+
+class _LazyGrams(Mapping[str, NDArray[np.float64]]):
+    """Gram matrices by measure, each computed when it is looked up."""
+
+    def __init__(self, lead_field: LeadField) -> None:
+        self._lead_field = lead_field
+
+    def __getitem__(self, measure: str) -> NDArray[np.float64]:
+        return self._lead_field.gram_of(measure)
+
+    def __iter__(self) -> Any:
+        return iter(("potential", "field", "activating"))
+
+    def __len__(self) -> int:
+        return 3
+
+
+def _gram_of_nodal(
+    values: NDArray[np.float64],
+    dofs: NDArray[np.int32],
+    moments: NDArray[np.float64],
+    mass: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Integrate w u_a u_b over the region."""
+    blocks = (dofs.shape[0] + CELL_BLOCK - 1) // CELL_BLOCK
+    partial = np.zeros((blocks, values.shape[1], values.shape[1]))
+    _kernels.weighted_gram(values, dofs, np.ascontiguousarray(moments), mass, CELL_BLOCK, partial)
+    gram = partial.sum(axis=0)
+    return 0.5 * (gram + gram.T)
+
+
+def sum_of_grams(samples: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the weighted Gram matrix (E, E) of mean-removed samples (components, E, N)."""
+    total = np.zeros((samples.shape[1], samples.shape[1]))
+    for component in samples:
+        # einsum without BLAS: one fixed order of summation, whatever the number of threads.
+        mean = np.einsum("an,n->a", component, weight) / weight.sum()
+        centred = component - mean[:, None]
+        total += np.einsum("an,bn,n->ab", centred, centred, weight, optimize=False)
+    return 0.5 * (total + total.T)

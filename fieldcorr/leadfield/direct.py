@@ -1,0 +1,126 @@
+"""Single configurations as boundary-value problems of their own: the check on the algebra.
+
+What flows in: polarities and a drive. What flows out: delivered currents and potentials from a
+finite-element solve of that very problem, with active contacts held (or fed) and off contacts
+floating as unknowns. Nothing here uses the admittance matrix or the lead fields.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fieldcorr._parallel import threads as thread_count
+from fieldcorr.contacts import Electrodes, electrodes_of
+from fieldcorr.errors import DriveError
+from fieldcorr.fem import Space
+from fieldcorr.fem.solve import solve_block
+from fieldcorr.leadfield.system import build_system, contact_loads
+from fieldcorr.tissue import cell_conductivity
+
+if TYPE_CHECKING:
+    from fieldcorr.mesh import Mesh
+    from fieldcorr.model import Model
+
+
+@dataclass(frozen=True, eq=False)
+class DirectSolution:
+    """Directly solved configurations.
+
+    Attributes
+    ----------
+    currents
+        (K, E) A from each contact into the tissue.
+    voltages
+        (K, E) V of each contact, off contacts included.
+    nodal
+        (K, n_dofs) V at all nodes.
+    """
+
+    currents: NDArray[np.float64]
+    voltages: NDArray[np.float64]
+    nodal: NDArray[np.float64]
+
+
+def solve_configurations(
+    model: "Model",
+    mesh: "Mesh",
+    polarity: NDArray[np.int8],
+    *,
+    currents: NDArray[np.float64] | None = None,
+    order: int | None = None,
+    tolerance: float | None = None,
+    threads: int | None = None,
+) -> DirectSolution:
+    """Solve configurations one by one.
+
+    Parameters
+    ----------
+    model, mesh
+        As for ``compute_lead_field``.
+    polarity
+        (K, E) -1, 0, +1. Anodes are one node, cathodes another, 1 V apart; off contacts float.
+    currents
+        (K, E) A, for a current drive: each contact delivers this current instead.
+    order, tolerance, threads
+        As for ``compute_lead_field``.
+    """
+    order = model.solver.order if order is None else order
+    tolerance = model.solver.tolerance if tolerance is None else tolerance
+    electrodes = electrodes_of(model, mesh)
+    space = Space(mesh, order)
+    conductivity = cell_conductivity(model, mesh)
+    with thread_count(threads):
+        rows = [
+            _solve_voltages(space, conductivity, electrodes, row, tolerance)
+            if currents is None
+            else _solve_currents(space, conductivity, electrodes, currents[k], tolerance)
+            for k, row in enumerate(np.asarray(polarity, dtype=np.int8))
+        ]
+    return DirectSolution(*(np.stack(part) for part in zip(*rows, strict=True)))
+
+
+Row = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
+
+
+def _solve_voltages(
+    space: Space,
+    conductivity: NDArray[np.float64],
+    electrodes: Electrodes,
+    polarity: NDArray[np.int8],
+    tolerance: float,
+) -> Row:
+    """Hold the active contacts at +-1/2 V and let the others float."""
+    if electrodes.model == "uniform-current":
+        raise DriveError("a voltage drive needs equipotential contacts or contact impedance")
+    system = build_system(space, conductivity, electrodes, floating=polarity == 0)
+    held = 0.5 * polarity.astype(np.float64)[:, None]
+    rhs = -np.asarray(system.coupling @ held)
+    x = solve_block(system.matrix, system.hierarchy, rhs, tolerance=tolerance).x
+    currents = np.where(polarity[:, None] != 0, system.currents(x, held), 0.0)
+    return currents[:, 0], system.voltages(x, held)[:, 0], system.nodal(x, held)[:, 0]
+
+
+def _solve_currents(
+    space: Space,
+    conductivity: NDArray[np.float64],
+    electrodes: Electrodes,
+    currents: NDArray[np.float64],
+    tolerance: float,
+) -> Row:
+    """Feed each contact its current; all of them float."""
+    count = len(electrodes.names)
+    system = build_system(space, conductivity, electrodes, floating=np.ones(count, dtype=bool))
+    rhs = np.zeros((system.numbering.size, 1))
+    loads = contact_loads(space, electrodes)
+    if electrodes.model == "uniform-current":
+        rhs[: system.numbering.free.size, 0] = (loads @ currents)[system.numbering.free]
+    else:
+        rhs[system.numbering.contact, 0] = currents
+    x = solve_block(system.matrix, system.hierarchy, rhs, tolerance=tolerance).x
+    nodal = system.nodal(x, np.zeros((count, 1)))[:, 0]
+    faces = loads.T @ nodal
+    if electrodes.model == "impedance":
+        faces = system.voltages(x, np.zeros((count, 1)))[:, 0]
+    return np.array(currents), faces, nodal

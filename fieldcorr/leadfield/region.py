@@ -1,0 +1,98 @@
+"""The compared region: which cells count, and how much.
+
+What flows in: the model's ``[region]`` and a mesh. What flows out: :class:`Region`, the cells with
+a window weight at their vertices. The window is 1 around the array and falls to 0 as a cosine over
+its last ``taper_mm``; between vertices it is linear, so that weighted integrals of the fields are
+exact sums over cells.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fieldcorr.errors import ModelError
+
+if TYPE_CHECKING:
+    from fieldcorr.mesh import Mesh
+    from fieldcorr.model import Model
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """Cells of the compared region.
+
+    Attributes
+    ----------
+    cells
+        (N,) int64 numbers of the cells.
+    moments
+        (N, 4) m3: volume of the cell times the window at its vertices.
+    points
+        (N, 3) m, centroids.
+    weight
+        (N,) m3: the integral of the window over the cell.
+    """
+
+    cells: NDArray[np.int64]
+    moments: NDArray[np.float64]
+    points: NDArray[np.float64]
+    weight: NDArray[np.float64]
+
+
+def window(
+    z: NDArray[np.float64], centre: float, half_length: float, taper: float
+) -> NDArray[np.float64]:
+    """Return the weight at rostral coordinates ``z``, all in m.
+
+    w = 1 for |z - centre| <= half_length - taper, 0 beyond half_length, and
+    (1 + cos(pi s)) / 2 between, with s running from 0 to 1 over the taper.
+    """
+    outside = np.abs(z - centre) - (half_length - taper)
+    if taper == 0.0:
+        return np.where(outside <= 0.0, 1.0, 0.0)
+    s = np.clip(outside / taper, 0.0, 1.0)
+    return 0.5 * (1.0 + np.cos(np.pi * s))
+
+
+def _inside(model: "Model", centroids: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Apply the half and the box of the model's region to cell centroids."""
+    region = model.region
+    keep = np.ones(centroids.shape[0], dtype=bool)
+    if region.half == "dorsal":
+        keep &= centroids[:, 1] > 1e-3 * model.geometry.cord_dorsal_mm
+    for axis, limits in enumerate(region.box_mm or ()):
+        keep &= (centroids[:, axis] >= 1e-3 * limits[0]) & (centroids[:, axis] <= 1e-3 * limits[1])
+    return keep
+
+
+def compared_region(model: "Model", mesh: "Mesh") -> Region:
+    """Find the cells of the compared region and their weights.
+
+    Raises
+    ------
+    ModelError
+        When no cell of the mesh lies in the region.
+    """
+    tags = [mesh.tissues.index(name) for name in model.region.tissues if name in mesh.tissues]
+    candidates = np.flatnonzero(np.isin(mesh.cell_tags, tags))
+    corners = mesh.points[mesh.cells[candidates]]
+    weights = window(
+        corners[:, :, 2],
+        model.window_centre_m,
+        1e-3 * model.region.window_half_length_mm,
+        1e-3 * model.region.taper_mm,
+    )
+    centroids = corners.mean(axis=1)
+    keep = _inside(model, centroids) & (weights.sum(axis=1) > 0.0)
+    if not keep.any():
+        raise ModelError(
+            f"{model.path}: [region] holds no cell of the mesh"
+            f" (tissues = {', '.join(model.region.tissues)})"
+        )
+    cells, weights, centroids = candidates[keep], weights[keep], centroids[keep]
+    edges = corners[keep][:, 1:] - corners[keep][:, :1]
+    volumes = np.abs(np.linalg.det(edges)) / 6.0
+    moments = volumes[:, None] * weights
+    return Region(cells, moments, centroids, moments.mean(axis=1))

@@ -1,0 +1,364 @@
+"""The linear system of a volume conductor with electrodes.
+
+What flows in: a space, conductivities, electrodes, and which of them are held at a voltage. What
+flows out: a symmetric positive definite matrix over the unknowns, its coupling to the held
+electrodes, and the multigrid hierarchy for it.
+
+Unknowns are the free nodes, ordered along a space-filling curve for locality, then the electrodes
+that float. An equipotential electrode ties its nodes to one number; an electrode with contact
+impedance z keeps its nodes and adds a number of its own, coupled through
+(1/z) integral (u - U)(v - V) over its faces. In both cases "floating" means that the number is an
+unknown with zero net current, which is what an electrode that is switched off does.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from fieldcorr.contacts import Electrodes
+from fieldcorr.fem import Pattern, Space
+from fieldcorr.fem.amg import Hierarchy, build_hierarchy
+from fieldcorr.fem.assembly import geometry_tensors
+from fieldcorr.fem.reference import facet_load_vector, facet_mass_tensor, stiffness_tensor
+from fieldcorr.leadfield import _kernels
+
+LEFT_OUT = -1
+"""Number of nodes that are not unknown (held or grounded) in a numbering."""
+
+
+def locality_order(points: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Order points (n, 3) along a Morton curve with 21 bits per axis."""
+    low = points.min(axis=0)
+    span = float(np.max(points.max(axis=0) - low)) or 1.0
+    grid = ((points - low) * ((2**21 - 1) / span)).astype(np.uint64)
+    code = np.zeros(points.shape[0], dtype=np.uint64)
+    for axis in range(3):
+        code |= _spread_bits(grid[:, axis]) << np.uint64(axis)
+    return np.argsort(code, kind="stable")
+
+
+def _spread_bits(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Insert two zero bits between the lowest 21 bits of each number."""
+    steps = (
+        (32, 0x1F00000000FFFF),
+        (16, 0x1F0000FF0000FF),
+        (8, 0x100F00F00F00F00F),
+        (4, 0x10C30C30C30C30C3),
+        (2, 0x1249249249249249),
+    )
+    for shift, mask in steps:
+        values = (values | (values << np.uint64(shift))) & np.uint64(mask)
+    return values
+
+
+@dataclass(frozen=True, eq=False)
+class Numbering:
+    """Which unknown each node of a space is.
+
+    Attributes
+    ----------
+    node
+        (n_dofs,) number of the unknown, or -1 for nodes that are held or grounded.
+    owner
+        (n_dofs,) electrode that a node is tied to, or -1.
+    contact
+        (E,) number of the unknown that a floating electrode is, or -1.
+    free
+        (f,) the free nodes in the order of their numbers.
+    size
+        Number of unknowns.
+    """
+
+    node: NDArray[np.int32]
+    owner: NDArray[np.int32]
+    contact: NDArray[np.int32]
+    free: NDArray[np.int64]
+    size: int
+
+
+def number_unknowns(
+    space: Space, electrodes: Electrodes, floating: NDArray[np.bool_], *, pinned: bool
+) -> Numbering:
+    """Give the unknowns of a space their numbers.
+
+    Parameters
+    ----------
+    space, electrodes
+        What is solved on.
+    floating
+        (E,) which electrodes are unknowns; the others are held at a given voltage.
+    pinned
+        Hold one vertex far from the electrodes at 0 V: for problems with currents only, whose
+        potential is defined up to a constant. The reaction there is zero when currents balance.
+    """
+    owner = np.full(space.n_dofs, -1, dtype=np.int32)
+    if electrodes.model == "equipotential":
+        for e, facets in enumerate(electrodes.facets):
+            owner[space.facet_dofs(facets).ravel()] = e
+    grounded = np.zeros(space.n_dofs, dtype=bool)
+    grounded[space.facet_dofs(electrodes.grounded).ravel()] = True
+    if pinned:
+        grounded[_far_vertex(space, electrodes)] = True
+    candidates = np.flatnonzero((owner < 0) & ~grounded)
+    free = candidates[locality_order(space.points[candidates])]
+    node = np.full(space.n_dofs, LEFT_OUT, dtype=np.int32)
+    node[free] = np.arange(free.size, dtype=np.int32)
+    contact = np.full(len(electrodes.names), LEFT_OUT, dtype=np.int32)
+    contact[floating] = free.size + np.arange(int(floating.sum()), dtype=np.int32)
+    tied = owner >= 0
+    node[tied] = contact[owner[tied]]
+    return Numbering(node, owner, contact, free, free.size + int(floating.sum()))
+
+
+def _far_vertex(space: Space, electrodes: Electrodes) -> int:
+    centre = electrodes.positions.mean(axis=0)
+    vertices = space.points[: space.mesh.points.shape[0]]
+    return int(np.argmax(np.einsum("ij,ij->i", vertices - centre, vertices - centre)))
+
+
+@dataclass(frozen=True, eq=False)
+class System:
+    """A volume conductor ready to be solved.
+
+    Attributes
+    ----------
+    matrix
+        (n, n) over the unknowns.
+    coupling
+        (n, E) between the unknowns and the electrodes' voltages; columns of floating electrodes
+        are empty.
+    contact_block
+        (E, E) between held electrodes.
+    numbering
+        Which node is which unknown.
+    hierarchy
+        Preconditioner of ``matrix``.
+    """
+
+    space: Space
+    electrodes: Electrodes
+    matrix: scipy.sparse.csr_matrix
+    coupling: scipy.sparse.csc_matrix
+    contact_block: NDArray[np.float64]
+    numbering: Numbering
+    hierarchy: Hierarchy
+
+    def nodal(self, x: NDArray[np.float64], held: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Spread unknowns (n, m) and electrode voltages (E, m) over all nodes, (n_dofs, m)."""
+        numbers, out = self.numbering, np.zeros((self.space.n_dofs, x.shape[1]))
+        out[numbers.free] = x[: numbers.free.size]
+        voltage = self.voltages(x, held)
+        tied = np.flatnonzero(numbers.owner >= 0)
+        out[tied] = voltage[numbers.owner[tied]]
+        return out
+
+    def voltages(self, x: NDArray[np.float64], held: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the electrodes' voltages (E, m): those held, and those found for floating ones."""
+        floating = self.numbering.contact >= 0
+        out = np.array(held, dtype=np.float64)
+        out[floating] = x[self.numbering.contact[floating]]
+        return out
+
+    def currents(self, x: NDArray[np.float64], held: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the current (E, m) A that flows from each held electrode into the tissue."""
+        return np.asarray(self.coupling.T @ x + self.contact_block @ held)
+
+    def power(
+        self,
+        tensors: NDArray[np.float64],
+        first: tuple[NDArray[np.float64], NDArray[np.float64]],
+        second: tuple[NDArray[np.float64], NDArray[np.float64]],
+    ) -> float:
+        """Return the integral of sigma grad u . grad v, plus (1/z) (u - U)(v - V) in the layers.
+
+        Each of ``first`` and ``second`` is (nodal values, contact voltages); ``tensors`` (T, 6) are
+        the cells' geometry tensors.
+        """
+        (u, voltage_u), (v, voltage_v) = first, second
+        dofs, reference = self.space.cell_dofs, stiffness_tensor(self.space.order)
+        power = float(_kernels.mutual_energy(u, v, dofs, tensors, reference))
+        if self.electrodes.model != "impedance":
+            return power
+        mass = facet_mass_tensor(self.space.order)
+        for e in range(len(self.electrodes.names)):
+            nodes, weight = _layer(self.space, self.electrodes, e)
+            gap_u, gap_v = u[nodes] - voltage_u[e], v[nodes] - voltage_v[e]
+            power += float(np.einsum("f,fi,ij,fj->", weight, gap_u, mass, gap_v))
+        return power
+
+
+def contact_loads(space: Space, electrodes: Electrodes) -> NDArray[np.float64]:
+    """Return (n_dofs, E): the mean of each basis function over the faces of each electrode.
+
+    The transpose times nodal values gives mean potentials over the faces; the columns are the loads
+    of 1 A that enters with uniform density.
+    """
+    load = facet_load_vector(space.order)
+    out = np.zeros((space.n_dofs, len(electrodes.names)))
+    for e, facets in enumerate(electrodes.facets):
+        corners = space.vertices[facets]
+        cross = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+        share = 0.5 * np.linalg.norm(cross, axis=1) / electrodes.areas[e]
+        np.add.at(out[:, e], space.facet_dofs(facets), share[:, None] * load)
+    return out
+
+
+def build_system(
+    space: Space,
+    conductivity: NDArray[np.float64],
+    electrodes: Electrodes,
+    *,
+    floating: NDArray[np.bool_] | None = None,
+) -> System:
+    """Assemble the system with the given electrodes floating (by default none).
+
+    Parameters
+    ----------
+    space
+        P1 or P2 space of the mesh.
+    conductivity
+        (T, 6) S/m.
+    electrodes
+        Faces and contact model.
+    floating
+        (E,) electrodes whose voltage is unknown. With the uniform-current model there are no
+        held electrodes and the argument is ignored.
+    """
+    count = len(electrodes.names)
+    uniform = electrodes.model == "uniform-current"
+    if floating is None or uniform:
+        floating = np.zeros(count, dtype=bool)
+    pinned = not electrodes.is_grounded and (uniform or bool(floating.all()))
+    numbering, tensors, matrix = _assemble(space, conductivity, electrodes, floating, pinned=pinned)
+    coupling, block = _coupling(space, electrodes, numbering, tensors)
+    prolongation = coarse = None
+    if space.order == 2:
+        vertices = Space(space.mesh, 1)
+        coarse_numbers, _, coarse = _assemble(
+            vertices, conductivity, electrodes, floating, pinned=pinned
+        )
+        prolongation = _transfer(space, numbering, coarse_numbers)
+    hierarchy = build_hierarchy(matrix, first_prolongation=prolongation, first_coarse=coarse)
+    return System(space, electrodes, matrix, coupling, block, numbering, hierarchy)
+
+
+def _assemble(
+    space: Space,
+    conductivity: NDArray[np.float64],
+    electrodes: Electrodes,
+    floating: NDArray[np.bool_],
+    *,
+    pinned: bool,
+) -> tuple[Numbering, NDArray[np.float64], scipy.sparse.csr_matrix]:
+    numbering = number_unknowns(space, electrodes, floating, pinned=pinned)
+    tensors = geometry_tensors(space.vertices, space.cells, conductivity)
+    pattern = Pattern.of_elements(numbering.node[space.cell_dofs], numbering.size)
+    matrix = pattern.matrix(tensors, stiffness_tensor(space.order))
+    if electrodes.model == "impedance":
+        matrix = scipy.sparse.csr_matrix(matrix + _layer_matrix(space, electrodes, numbering))
+        matrix.sort_indices()
+    return numbering, tensors, matrix
+
+
+def _layer(
+    space: Space, electrodes: Electrodes, e: int
+) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    """Return the nodes (F, nf) of electrode ``e`` and the weights area / impedance (F,)."""
+    facets = electrodes.facets[e]
+    corners = space.vertices[facets]
+    cross = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    areas = 0.5 * np.linalg.norm(cross, axis=1)
+    scale = electrodes.impedance if electrodes.model == "impedance" else 1.0
+    return space.facet_dofs(facets), areas / scale
+
+
+def _layer_matrix(
+    space: Space, electrodes: Electrodes, numbering: Numbering
+) -> scipy.sparse.csr_matrix:
+    """Assemble (1/z) integral (u - U)(v - V) over the electrodes, between unknowns."""
+    mass, load = facet_mass_tensor(space.order), facet_load_vector(space.order)
+    total = scipy.sparse.csr_matrix((numbering.size, numbering.size))
+    for e in range(len(electrodes.names)):
+        dofs, weight = _layer(space, electrodes, e)
+        nodes = numbering.node[dofs]
+        total = total + _scatter(nodes, nodes, weight[:, None, None] * mass, numbering.size)
+        own = numbering.contact[e]
+        if own >= 0:
+            column = np.full((nodes.shape[0], 1), own)
+            cross = -weight[:, None, None] * load[None, :, None]
+            half = _scatter(nodes, column, cross, numbering.size)
+            corner = _scatter(
+                column[:1], column[:1], np.full((1, 1, 1), weight.sum()), numbering.size
+            )
+            total = total + half + half.T + corner
+    return scipy.sparse.csr_matrix(total)
+
+
+def _scatter(
+    rows: NDArray[np.integer], columns: NDArray[np.integer], values: NDArray[np.float64], size: int
+) -> scipy.sparse.csr_matrix:
+    """Add element blocks (T, a, b) at rows (T, a) and columns (T, b), leaving out negatives."""
+    i = np.broadcast_to(rows[:, :, None], values.shape).ravel()
+    j = np.broadcast_to(columns[:, None, :], values.shape).ravel()
+    keep = (i >= 0) & (j >= 0)
+    return scipy.sparse.csr_matrix((values.ravel()[keep], (i[keep], j[keep])), shape=(size, size))
+
+
+def _coupling(
+    space: Space, electrodes: Electrodes, numbering: Numbering, tensors: NDArray[np.float64]
+) -> tuple[scipy.sparse.csc_matrix, NDArray[np.float64]]:
+    """Return the columns (n, E) and the block (E, E) of the electrodes that are held."""
+    if electrodes.model == "uniform-current":
+        count = len(electrodes.names)
+        return scipy.sparse.csc_matrix((numbering.size, count)), np.zeros((count, count))
+    if electrodes.model == "impedance":
+        return _layer_coupling(space, electrodes, numbering)
+    return _tied_coupling(space, electrodes, numbering, tensors)
+
+
+def _layer_coupling(
+    space: Space, electrodes: Electrodes, numbering: Numbering
+) -> tuple[scipy.sparse.csc_matrix, NDArray[np.float64]]:
+    count = len(electrodes.names)
+    load = facet_load_vector(space.order)
+    columns = np.zeros((numbering.size, count))
+    block = np.zeros((count, count))
+    for e in np.flatnonzero(numbering.contact < 0):
+        dofs, weight = _layer(space, electrodes, int(e))
+        nodes, values = numbering.node[dofs], -weight[:, None] * load
+        np.add.at(columns[:, e], nodes[nodes >= 0], values[nodes >= 0])
+        block[e, e] = weight.sum()
+    return scipy.sparse.csc_matrix(columns), block
+
+
+def _tied_coupling(
+    space: Space, electrodes: Electrodes, numbering: Numbering, tensors: NDArray[np.float64]
+) -> tuple[scipy.sparse.csc_matrix, NDArray[np.float64]]:
+    """Gather the rows of held electrodes from the few cells that touch one."""
+    count = len(electrodes.names)
+    held = np.where(numbering.contact >= 0, -1, np.arange(count)).astype(np.int32)
+    of_node = np.where(numbering.owner >= 0, held[numbering.owner], -1)
+    touching = np.flatnonzero((of_node[space.cell_dofs] >= 0).any(axis=1))
+    dofs = space.cell_dofs[touching]
+    local = np.einsum("tc,ijc->tij", tensors[touching], stiffness_tensor(space.order))
+    size = numbering.size + count
+    contact = np.where(of_node[dofs] >= 0, numbering.size + of_node[dofs], -1)
+    everyone = np.where(of_node[dofs] >= 0, contact, numbering.node[dofs])
+    full = scipy.sparse.csc_matrix(_scatter(everyone, contact, local, size))[:, numbering.size :]
+    return full[: numbering.size], full[numbering.size :].toarray()
+
+
+def _transfer(space: Space, fine: Numbering, coarse: Numbering) -> scipy.sparse.csr_matrix:
+    """Embed the P1 unknowns in the P2 unknowns; floating electrodes map to themselves."""
+    parents, weights = space.vertex_transfer
+    columns = coarse.node[parents[fine.free]]
+    values = weights[fine.free]
+    rows = np.repeat(np.arange(fine.free.size), 2).reshape(columns.shape)
+    keep = (columns >= 0) & (values != 0.0)
+    floating = fine.contact >= 0
+    i = np.concatenate([rows[keep], fine.contact[floating]])
+    j = np.concatenate([columns[keep], coarse.contact[floating]])
+    v = np.concatenate([values[keep], np.ones(int(floating.sum()))])
+    return scipy.sparse.csr_matrix((v, (i, j)), shape=(fine.size, coarse.size))
