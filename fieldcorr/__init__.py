@@ -5,7 +5,9 @@ it. Names are imported on first use, so that ``import fieldcorr`` costs next to 
 consumers of a store never load the finite-element side.
 """
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
@@ -40,7 +42,6 @@ _HOMES = {
     "compute_lead_field": "leadfield",
     "load_model": "model",
     "open_store": "store",
-    "precompute": "precompute",
     "read_mesh": "mesh",
     "resolve_mesh": "model",
     "write_mesh": "mesh",
@@ -75,6 +76,25 @@ def __getattr__(name: str) -> Any:
     value = getattr(import_module(f"fieldcorr.{_HOMES[name]}"), name)
     globals()[name] = value
     return value
+
+
+class _Package(ModuleType):
+    """The package with one name that is a module as well as a function.
+
+    The import system sets ``fieldcorr.precompute`` to the module whenever that is imported; for
+    users the name is the function, always.
+    """
+
+    @property
+    def precompute(self) -> Any:
+        return import_module("fieldcorr.precompute").precompute
+
+    @precompute.setter
+    def precompute(self, value: object) -> None:
+        pass
+
+
+sys.modules[__name__].__class__ = _Package
 
 
 def __dir__() -> list[str]:

@@ -207,7 +207,8 @@ def _parse_change(text: str) -> tuple[str, Any]:
     if not equals or not key.strip():
         raise ModelError(f'--set "{text}": must be KEY=VALUE, such as geometry.cord.width_mm=9.0')
     try:
-        parsed = tomllib.loads(f"value = {value}")["value"]
-    except (tomllib.TOMLDecodeError, KeyError):
-        parsed = value.strip()  # a word needs no quotes on the command line
-    return key.strip(), parsed
+        parsed = tomllib.loads(f"value = {value}")
+    except ValueError:
+        parsed = {}
+    # A word needs no quotes on the command line.
+    return key.strip(), parsed["value"] if list(parsed) == ["value"] else value.strip()
