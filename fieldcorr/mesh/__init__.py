@@ -7,10 +7,21 @@ the refusals and the report.
 """
 
 from fieldcorr.mesh.build import build_mesh
+from fieldcorr.mesh.check import check_mesh
 from fieldcorr.mesh.data import Mesh
 from fieldcorr.mesh.fcmesh import read_fcmesh as read_mesh
 from fieldcorr.mesh.fcmesh import write_fcmesh as write_mesh
 from fieldcorr.mesh.order import tidy
+from fieldcorr.mesh.report import MeshReport
 from fieldcorr.mesh.sizes import MeshSizes
 
-__all__ = ["Mesh", "MeshSizes", "build_mesh", "read_mesh", "tidy", "write_mesh"]
+__all__ = [
+    "Mesh",
+    "MeshReport",
+    "MeshSizes",
+    "build_mesh",
+    "check_mesh",
+    "read_mesh",
+    "tidy",
+    "write_mesh",
+]
