@@ -54,7 +54,7 @@ class Electrodes:
     @property
     def is_grounded(self) -> bool:
         """Whether current may leave through the outer boundary."""
-        return self.grounded.shape[0] > 0
+        return len(self.grounded) > 0
 
 
 def named_facets(mesh: "Mesh", name: str) -> NDArray[np.int32]:

@@ -8,6 +8,8 @@ float32, conjugate gradients in float64. Sums are taken over fixed blocks of row
 by the caller, so results do not depend on the number of threads.
 """
 
+from typing import Any
+
 import numba
 import numpy as np
 from llvmlite import ir
@@ -27,7 +29,7 @@ FUSE = {"reassoc", "contract", "arcp", "nsz"}
 class _RowCode:
     """Writes the LLVM code that two row operations share: addresses, broadcasts, the row's sum."""
 
-    def __init__(self, context, builder, signature, args, model):  # type: ignore[no-untyped-def]
+    def __init__(self, context: Any, builder: Any, signature: Any, args: Any, model: int) -> None:
         self.builder, self.context = builder, context
         self.types, self.args = signature.args, args
         real = context.get_data_type(signature.args[model].dtype)
@@ -35,24 +37,24 @@ class _RowCode:
         self.vector = ir.VectorType(real, WIDTH)
         self.wide = ir.IntType(64)
 
-    def pointer(self, k):  # type: ignore[no-untyped-def]
+    def pointer(self, k: int) -> Any:
         """Return the data pointer of array argument ``k``."""
         return self.context.make_array(self.types[k])(self.context, self.builder, self.args[k]).data
 
-    def row(self, base, number):  # type: ignore[no-untyped-def]
+    def row(self, base: Any, number: Any) -> Any:
         """Return a pointer to row ``number`` of a (n, WIDTH) array as one vector."""
         offset = self.builder.mul(number, ir.Constant(self.wide, WIDTH))
         return self.builder.bitcast(self.builder.gep(base, [offset]), self.vector.as_pointer())
 
-    def load(self, base, number):  # type: ignore[no-untyped-def]
+    def load(self, base: Any, number: Any) -> Any:
         """Load a row; rows are aligned like single numbers."""
         return self.builder.load(self.row(base, number), align=self.align)
 
-    def store(self, value, base, number):  # type: ignore[no-untyped-def]
+    def store(self, value: Any, base: Any, number: Any) -> None:
         """Store a row."""
         self.builder.store(value, self.row(base, number), align=self.align)
 
-    def splat(self, value):  # type: ignore[no-untyped-def]
+    def splat(self, value: Any) -> Any:
         """Repeat a number WIDTH times."""
         undefined = ir.Constant(self.vector, ir.Undefined)
         lanes = ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH)
@@ -60,15 +62,15 @@ class _RowCode:
         lane = self.builder.insert_element(undefined, value, zero)
         return self.builder.shuffle_vector(lane, undefined, lanes)
 
-    def times(self, a, b):  # type: ignore[no-untyped-def]
+    def times(self, a: Any, b: Any) -> Any:
         """Return a b, open to fusion with a following sum."""
         return self.builder.fmul(a, b, flags=("contract",))
 
-    def plus(self, a, b):  # type: ignore[no-untyped-def]
+    def plus(self, a: Any, b: Any) -> Any:
         """Return a + b, open to fusion with a preceding product."""
         return self.builder.fadd(a, b, flags=("contract",))
 
-    def row_sum(self, begin, end, columns, values, source):  # type: ignore[no-untyped-def]
+    def row_sum(self, begin: Any, end: Any, columns: Any, values: Any, source: Any) -> Any:
         """Return sum over k of values[k] source[columns[k], :]."""
         total = cgutils.alloca_once(self.builder, self.vector)
         self.builder.store(ir.Constant(self.vector, [0.0] * WIDTH), total)
@@ -82,15 +84,17 @@ class _RowCode:
         return self.builder.load(total)
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def gather_row(typingctx, begin, end, indices, data, x, out, at):  # type: ignore[no-untyped-def]
+@intrinsic
+def gather_row(
+    typingctx: Any, begin: Any, end: Any, indices: Any, data: Any, x: Any, out: Any, at: Any
+) -> Any:
     """Set out[at, :] = sum over k in [begin, end) of data[k] x[indices[k], :].
 
     ``x`` and ``out`` are C-ordered with WIDTH columns and of one real type with ``data``;
     ``indices`` is int32.
     """
 
-    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         code = _RowCode(context, builder, signature, args, 4)
         total = code.row_sum(args[0], args[1], code.pointer(2), code.pointer(3), code.pointer(4))
         code.store(total, code.pointer(5), args[6])
@@ -99,14 +103,27 @@ def gather_row(typingctx, begin, end, indices, data, x, out, at):  # type: ignor
     return types.void(begin, end, indices, data, x, out, at), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def smooth_row(typingctx, begin, end, indices, data, x, b, d, out, momentum, weight, row):  # type: ignore[no-untyped-def]
+@intrinsic
+def smooth_row(
+    typingctx: Any,
+    begin: Any,
+    end: Any,
+    indices: Any,
+    data: Any,
+    x: Any,
+    b: Any,
+    d: Any,
+    out: Any,
+    momentum: Any,
+    weight: Any,
+    row: Any,
+) -> Any:
     """Set d[row] = momentum d[row] + weight (b[row] - (A x)[row]) and out[row] = x[row] + d[row].
 
     Types as in :func:`gather_row`; ``momentum`` and ``weight`` are of the same real type.
     """
 
-    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         code = _RowCode(context, builder, signature, args, 4)
         row, source, change = args[10], code.pointer(4), code.pointer(6)
         total = code.row_sum(args[0], args[1], code.pointer(2), code.pointer(3), source)

@@ -43,6 +43,11 @@ def _single(matrix: scipy.sparse.csr_matrix) -> Csr:
     )
 
 
+def _dot(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+    """Return a . b without BLAS, whose order of summation depends on its number of threads."""
+    return float(np.einsum("i,i->", a, b))
+
+
 def spectral_radius(matrix: scipy.sparse.csr_matrix, inverse: NDArray[np.float64]) -> float:
     """Estimate the largest eigenvalue of D^-1/2 A D^-1/2 by fifteen Lanczos steps.
 
@@ -50,17 +55,17 @@ def spectral_radius(matrix: scipy.sparse.csr_matrix, inverse: NDArray[np.float64
     """
     root = np.sqrt(inverse)
     v = np.random.default_rng(20).standard_normal(matrix.shape[0])
-    v /= np.linalg.norm(v)
+    v /= np.sqrt(_dot(v, v))
     before = np.zeros_like(v)
     diagonal: list[float] = []
     beside: list[float] = []
     beta = 0.0
     for _ in range(min(15, matrix.shape[0])):
         w = root * (matrix @ (root * v)) - beta * before
-        alpha = float(w @ v)
+        alpha = _dot(w, v)
         w -= alpha * v
         diagonal.append(alpha)
-        beta = float(np.linalg.norm(w))
+        beta = float(np.sqrt(_dot(w, w)))
         if beta < 1e-12 * abs(alpha):
             break
         beside.append(beta)
@@ -116,10 +121,10 @@ def _smoothed_prolongator(
 
 @dataclass(eq=False)
 class Hierarchy:
-    """Levels from fine to coarse and a dense inverse of the coarsest matrix."""
+    """Levels from fine to coarse and the inverse of the coarsest matrix."""
 
     levels: list[Level]
-    coarse_inverse: NDArray[np.float32]
+    coarse_inverse: Csr
     sizes: tuple[int, ...]
 
     def cycle(self, rhs: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -128,7 +133,9 @@ class Hierarchy:
 
     def _cycle(self, depth: int, b: NDArray[np.float32]) -> NDArray[np.float32]:
         if depth == len(self.levels):
-            return self.coarse_inverse @ b
+            out = np.empty_like(b)
+            kernels.combine(*self.coarse_inverse, b, b, np.float32(0.0), np.float32(1.0), out)
+            return out
         level = self.levels[depth]
         first, momentum, second = (np.float32(v) for v in level.chebyshev())
         zero, one = np.float32(0.0), np.float32(1.0)
@@ -190,4 +197,6 @@ def build_hierarchy(
         matrix = coarse
         sizes.append(int(matrix.shape[0]))
     dense = np.linalg.inv(matrix.toarray())
-    return Hierarchy(levels, (0.5 * (dense + dense.T)).astype(np.float32), tuple(sizes))
+    # Kept as a full CSR matrix: the same kernel applies it, in the same order for any thread count.
+    inverse = scipy.sparse.csr_matrix(0.5 * (dense + dense.T))
+    return Hierarchy(levels, _single(inverse), tuple(sizes))

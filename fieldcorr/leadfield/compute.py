@@ -164,12 +164,12 @@ def _solve_currents(
     if not system.electrodes.is_grounded:
         share -= 1.0 / count
     rhs = np.zeros((system.numbering.size, count))
-    rhs[: system.numbering.free.size] = (loads @ share)[system.numbering.free]
+    rhs[: system.numbering.free.size] = (loads.T @ share)[system.numbering.free]
     solution = solve_block(
         system.matrix, system.hierarchy, rhs, tolerance=tolerance, progress=follow
     )
     nodal = system.nodal(solution.x, np.zeros((count, count)))
-    impedance = loads.T @ nodal
+    impedance = loads @ nodal
     if system.electrodes.is_grounded:
         admittance = np.linalg.inv(impedance)
     else:
@@ -250,6 +250,12 @@ def structural_identities(
     return defects
 
 
+def _mixed(fields: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return sum_a weights_a fields[:, a], in the same order of summation everywhere."""
+    mixed: NDArray[np.float64] = np.einsum("na,a->n", fields, weights)
+    return mixed
+
+
 def _energy_defects(
     system: System,
     conductivity: NDArray[np.float64],
@@ -265,15 +271,15 @@ def _energy_defects(
         voltage, one, other = (v - v.mean() for v in (voltage, one, other))
     tensors = geometry_tensors(system.space.vertices, system.space.cells, conductivity)
     at_contacts = contact_impedances(0.5 * (admittance + admittance.T), electrodes)
-    u, v = nodal @ one, nodal @ other
+    u, v = _mixed(nodal, one), _mixed(nodal, other)
     mutual = system.power(tensors, (u, at_contacts @ one), (v, at_contacts @ other))
     scale = np.sqrt((one @ at_contacts @ one) * (other @ at_contacts @ other))
-    field = basis @ voltage
+    field = _mixed(basis, voltage)
     lost = system.power(tensors, (field, voltage), (field, voltage))
     supplied = float(voltage @ admittance @ voltage)
     faces = at_contacts
     if electrodes.model != "impedance":
-        faces = contact_loads(system.space, electrodes).T @ nodal
+        faces = contact_loads(system.space, electrodes) @ nodal
     sides = (other @ (faces @ one), one @ (faces @ other))
     return {
         "energy": abs(lost - supplied) / supplied,

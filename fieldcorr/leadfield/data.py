@@ -106,7 +106,8 @@ class LeadField:
         inverse = np.linalg.inv(corners[:, 1:] - corners[:, :1])
         of_barycentric = np.concatenate([-inverse.sum(axis=2, keepdims=True), inverse], axis=2)
         table = basis_gradients(np.full((1, 4), 0.25), self.order)[0]
-        return np.einsum("kl,ndl->nkd", table, of_barycentric)
+        gradients: NDArray[np.float64] = np.einsum("kl,ndl->nkd", table, of_barycentric)
+        return gradients
 
     @cached_property
     def activating(self) -> NDArray[np.float64]:
@@ -144,13 +145,13 @@ class LeadField:
         dofs = self.space.cell_dofs[self.region.cells]
         # Pack the region's nodes: the kernel then walks through memory once.
         used, packed = np.unique(dofs, return_inverse=True)
-        packed = np.ascontiguousarray(packed.reshape(dofs.shape), dtype=np.int32)
+        numbers = packed.reshape(dofs.shape).astype(np.int32)
         values = np.ascontiguousarray(self.nodal[:, used].T)
         mass = window_mass_tensor(self.order)
         # Removing the mean first keeps the digits that a difference of large sums would lose.
         shares = np.einsum("nk,kij->ni", self.region.moments, mass)
-        values -= np.einsum("ni,nia->a", shares, values[packed]) / float(self.weight.sum())
-        return _gram_of_nodal(values, packed, self.region.moments, mass)
+        values -= np.einsum("ni,nia->a", shares, values[numbers]) / float(self.weight.sum())
+        return _gram_of_nodal(values, numbers, self.region.moments, mass)
 
     @cached_property
     def grams(self) -> Mapping[str, NDArray[np.float64]]:
@@ -198,7 +199,7 @@ def _gram_of_nodal(
     blocks = (dofs.shape[0] + CELL_BLOCK - 1) // CELL_BLOCK
     partial = np.zeros((blocks, values.shape[1], values.shape[1]))
     _kernels.weighted_gram(values, dofs, np.ascontiguousarray(moments), mass, CELL_BLOCK, partial)
-    gram = partial.sum(axis=0)
+    gram: NDArray[np.float64] = partial.sum(axis=0)
     return 0.5 * (gram + gram.T)
 
 

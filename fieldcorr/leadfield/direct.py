@@ -115,12 +115,12 @@ def _solve_currents(
     rhs = np.zeros((system.numbering.size, 1))
     loads = contact_loads(space, electrodes)
     if electrodes.model == "uniform-current":
-        rhs[: system.numbering.free.size, 0] = (loads @ currents)[system.numbering.free]
+        rhs[: system.numbering.free.size, 0] = (loads.T @ currents)[system.numbering.free]
     else:
         rhs[system.numbering.contact, 0] = currents
     x = solve_block(system.matrix, system.hierarchy, rhs, tolerance=tolerance).x
     nodal = system.nodal(x, np.zeros((count, 1)))[:, 0]
-    faces = loads.T @ nodal
+    faces = np.asarray(loads @ nodal)
     if electrodes.model == "impedance":
         faces = system.voltages(x, np.zeros((count, 1)))[:, 0]
     return np.array(currents), faces, nodal

@@ -189,20 +189,23 @@ class System:
         return power
 
 
-def contact_loads(space: Space, electrodes: Electrodes) -> NDArray[np.float64]:
-    """Return (n_dofs, E): the mean of each basis function over the faces of each electrode.
+def contact_loads(space: Space, electrodes: Electrodes) -> scipy.sparse.csr_matrix:
+    """Return (E, n_dofs): the mean of each basis function over the faces of each electrode.
 
-    The transpose times nodal values gives mean potentials over the faces; the columns are the loads
-    of 1 A that enters with uniform density.
+    Its product with nodal values gives mean potentials over the faces; its rows are the loads of
+    1 A that enters with uniform density.
     """
     load = facet_load_vector(space.order)
-    out = np.zeros((space.n_dofs, len(electrodes.names)))
+    rows, columns, values = [], [], []
     for e, facets in enumerate(electrodes.facets):
         corners = space.vertices[facets]
         cross = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
         share = 0.5 * np.linalg.norm(cross, axis=1) / electrodes.areas[e]
-        np.add.at(out[:, e], space.facet_dofs(facets), share[:, None] * load)
-    return out
+        columns.append(space.facet_dofs(facets).ravel())
+        values.append((share[:, None] * load).ravel())
+        rows.append(np.full(columns[-1].size, e))
+    entries = (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns)))
+    return scipy.sparse.csr_matrix(entries, shape=(len(electrodes.names), space.n_dofs))
 
 
 def build_system(
