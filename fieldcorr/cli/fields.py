@@ -76,12 +76,11 @@ def fields_command(
 
 def _contacts(field: LeadField) -> Iterator[tuple[object, ...]]:
     for index, name in enumerate(field.contact_names):
-        left, dorsal, rostral = 1e3 * field.contact_positions[index]
+        # Adding zero turns a rounded -0.0 into 0.0.
+        millimetres = [round(1e3 * float(x), 3) + 0.0 for x in field.contact_positions[index]]
         yield (
             name,
-            float(left),
-            float(dorsal),
-            float(rostral),
+            *millimetres,
             float(1e6 * field.contact_areas[index]),
             float(1.0 / field.admittance[index, index]),
             float(field.residuals[index]),

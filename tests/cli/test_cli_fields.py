@@ -1,0 +1,58 @@
+"""``fieldcorr fields`` on the tiny mesh."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+from fieldcorr.cli import build_app
+
+# Linear elements on the tiny mesh: the smallest real solve there is.
+SMALL = ("--mesh", "tiny", "--set", "solver.order=1")
+
+
+def run(*arguments: str) -> Result:
+    """Run ``fieldcorr fields`` in this process."""
+    return CliRunner().invoke(build_app(), ["fields", *arguments])
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Result, Path]:
+    """Return a finished run and the file it wrote."""
+    output = tmp_path_factory.mktemp("fields") / "fields.npz"
+    return run(*SMALL, "--output", str(output)), output
+
+
+def test_tables_of_contacts_and_identities(done: tuple[Result, Path]) -> None:
+    result, output = done
+    assert result.exit_code == 0
+    assert "Contacts of lumbosacral-565" in result.stdout
+    assert "Identities" in result.stdout
+    assert result.stderr == f"wrote {output}\n"
+
+
+def test_self_impedances_follow_from_the_written_admittance(done: tuple[Result, Path]) -> None:
+    result, output = done
+    with np.load(output) as arrays:
+        admittance = arrays["admittance"]
+        assert arrays["potential"].shape == (16, len(arrays["points"]))
+    rows = [line.split() for line in result.stdout.splitlines()]
+    shown = [float(row[5]) for row in rows if len(row) == 7 and row[0].isdigit()]
+    np.testing.assert_allclose(shown, 1.0 / np.diag(admittance), rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--output", "fields.txt"], 'fields.txt: the name must end in ".npz"'),
+        (["--output", "/nowhere/fields.npz"], "the folder /nowhere does not exist"),
+        (["--mesh", "absent.fcmesh"], "absent.fcmesh"),
+        (["absent.toml"], "absent.toml: no such file"),
+    ],
+)
+def test_error_comes_before_the_work(arguments: list[str], expected: str) -> None:
+    result = run(*arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert expected in result.stderr
+    assert result.stderr.count("\n") == 1
