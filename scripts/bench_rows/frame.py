@@ -1,0 +1,148 @@
+"""Run the rows of the benchmark and print one table.
+
+What flows in: the row modules of this folder. What flows out: a markdown table on the standard
+output, and ``results/bench.json`` and ``results/bench.md``. Own task and peers take turns, round
+after round, so that a noisy minute hits all of them.
+"""
+
+import argparse
+import importlib
+import json
+import os
+import pkgutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+
+import bench_rows
+from bench_rows import Row, Task
+
+SCRIPTS = Path(__file__).resolve().parent.parent
+RESULTS = SCRIPTS.parent / "results"
+FRAME_MODULES = {"frame", "worker"}
+Figures = dict[str, object]
+
+
+def row_modules(only: list[str]) -> list[str]:
+    """Return the names of the row modules, in alphabetical order."""
+    names = [
+        m.name for m in pkgutil.iter_modules(bench_rows.__path__) if not m.name.startswith("_")
+    ]
+    return [n for n in names if n not in FRAME_MODULES and (not only or n in only)]
+
+
+def run_task(task: Task) -> Figures:
+    """Measure one task in its own process; a failure becomes an ``error`` figure."""
+    with tempfile.TemporaryDirectory() as scratch:
+        environment = _environment(task, scratch)
+        if task.prepare.startswith("command:"):
+            return _run_command(task, environment)
+        command = [sys.executable, "-m", "bench_rows.worker", json.dumps(asdict(task))]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    lines = done.stdout.strip().splitlines()
+    if done.returncode or not lines:
+        reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        return {"error": reason}
+    figures: Figures = json.loads(lines[-1])
+    return figures
+
+
+def _environment(task: Task, scratch: str) -> dict[str, str]:
+    """Return the environment of a task: thread counts, import path, its own variables."""
+    count = str(task.threads)
+    names = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    path = os.pathsep.join([str(SCRIPTS), str(SCRIPTS.parent)])
+    own = {key: value.replace("{scratch}", scratch) for key, value in task.environment.items()}
+    return {**os.environ, **dict.fromkeys(names, count), "PYTHONPATH": path, **own}
+
+
+def _run_command(task: Task, environment: Mapping[str, str]) -> Figures:
+    """Time ``python -c`` from start to end, with the peak memory of that process."""
+    code = task.prepare.removeprefix("command:")
+    seconds, peak = [], 0.0
+    for _ in range(task.repeat):
+        start = time.perf_counter()
+        child = subprocess.Popen([sys.executable, "-c", code], env=dict(environment))
+        _, status, usage = os.wait4(child.pid, 0)
+        seconds.append(time.perf_counter() - start)
+        peak = max(peak, usage.ru_maxrss / 1024.0)
+        if status:
+            return {"error": f"exit status {status}"}
+    return {"best": min(seconds), "extra_mb": peak, "peak_mb": peak, "figures": {}}
+
+
+def measure(row: Row, rounds: int) -> list[Figures]:
+    """Measure own task and peers in turns; return the best of each."""
+    tasks = (row.own, *row.peers)
+    best: list[Figures] = [{} for _ in tasks]
+    for _ in range(rounds):
+        for position, task in enumerate(tasks):
+            if "error" in best[position]:
+                continue
+            found = run_task(task)
+            if not best[position] or "error" in found or _best(found) < _best(best[position]):
+                best[position] = found
+            print(f"  {row.subject}: {task.name}: {_figure(found)}", file=sys.stderr, flush=True)
+    return best
+
+
+def _best(figures: Figures) -> float:
+    """Return the best time in s."""
+    return float(str(figures["best"]))
+
+
+def _figure(figures: Figures) -> str:
+    """Return "seconds s, growth MB" or the error."""
+    if "error" in figures:
+        return f"failed: {figures['error']}"
+    return f"{_best(figures):.3g} s, {float(str(figures['extra_mb'])):.0f} MB"
+
+
+def table_lines(row: Row, measured: list[Figures]) -> list[str]:
+    """Return the lines of the table for one row."""
+    own = measured[0]
+    against = [(p.name, _figure(f), f) for p, f in zip(row.peers, measured[1:], strict=True)]
+    if row.budget is not None:
+        against.append(("budget", f"{row.budget:g} s", {"best": row.budget}))
+    lines = []
+    for name, figure, peer in against:
+        ratio = "-"
+        if "error" not in own and "error" not in peer:
+            ratio = f"{row.scale * _best(peer) / _best(own):.2f}"
+        aim = "" if row.aim is None else f">= {row.aim:g}"
+        lines.append(f"| {row.subject} | {_figure(own)} | {name} | {figure} | {ratio} | {aim} |")
+    return lines
+
+
+def main() -> None:
+    """Measure every row and print the table."""
+    parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="*", default=[], help="row modules, such as fe correlation")
+    parser.add_argument("--match", default="", help="only rows whose subject contains this text")
+    parser.add_argument("--rounds", type=int, default=2, help="turns of every task (default 2)")
+    parser.add_argument("--quick", action="store_true", help="leave out the long rows")
+    options = parser.parse_args()
+    lines = [
+        "| what | fieldcorr | against | it takes | ratio | aim |",
+        "|---|---|---|---|---|---|",
+    ]
+    record = []
+    for name in row_modules(options.only):
+        for row in importlib.import_module(f"bench_rows.{name}").rows():
+            if (options.quick and row.long) or options.match not in row.subject:
+                continue
+            measured = measure(row, options.rounds)
+            lines += table_lines(row, measured)
+            record.append({"row": asdict(row), "measured": measured})
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "bench.json").write_text(json.dumps(record, indent=1))
+    (RESULTS / "bench.md").write_text("\n".join(lines) + "\n")
+    print("\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""Measure one task in this process and print its figures as one line of JSON.
+
+What flows in: a task as JSON on the command line. What flows out: seconds, memory, figures.
+"""
+
+import importlib
+import json
+import resource
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from statistics import median
+
+from bench_rows import Measured
+
+MEBI = 1024.0
+
+
+def _status(key: str) -> float:
+    """Return a memory figure of this process in MiB from the kernel (VmRSS, VmHWM)."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(key + ":"):
+            return float(line.split()[1]) / MEBI
+    raise KeyError(key)
+
+
+def _reset_peak() -> bool:
+    """Set the peak of this process back to what it holds now; False where the kernel refuses."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return False
+    return True
+
+
+def _first_run(measured: Measured) -> tuple[float, float, Mapping[str, float]]:
+    """Return seconds, MiB of growth and figures of the first run."""
+    before = _status("VmRSS")
+    reset = _reset_peak()
+    seconds, figures = _timed(measured)
+    peak = _status("VmHWM") if reset else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / MEBI
+    return seconds, max(0.0, peak - before), figures
+
+
+def _timed(measured: Measured) -> tuple[float, Mapping[str, float]]:
+    """Return seconds and figures of one run."""
+    start = time.perf_counter()
+    figures = measured()
+    return time.perf_counter() - start, figures
+
+
+def main(text: str) -> None:
+    """Prepare, run and print."""
+    task = json.loads(text)
+    module, function = task["prepare"].split(":")
+    prepare = getattr(importlib.import_module(f"bench_rows.{module}"), function)
+    measured: Measured = prepare(**task["arguments"])
+    first, growth, figures = _first_run(measured)
+    seconds = [first, *(_timed(measured)[0] for _ in range(task["repeat"] - 1))]
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / MEBI
+    result = {
+        "best": min(seconds),
+        "median": median(seconds),
+        "extra_mb": growth,
+        "peak_mb": peak,
+        "figures": dict(figures),
+    }
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
