@@ -15,8 +15,12 @@ from numpy.typing import NDArray
 from fieldcorr.fem import _kernels
 from fieldcorr.fem.reference import stiffness_tensor
 
-ROW_BLOCK = 512
-"""Rows that one task of the pattern search handles; a fixed number, so results never vary."""
+TASKS = 64
+"""Blocks of rows that are handled in parallel; each needs one integer per row to work with."""
+
+
+def _rows_per_task(n_rows: int) -> int:
+    return max(1, -(-n_rows // TASKS))
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,15 +49,16 @@ class Pattern:
         """Find the pattern of the square matrix with ``n_rows`` rows."""
         elements = np.ascontiguousarray(elements, dtype=np.int32)
         offsets, occurrences = _occurrences(elements, n_rows)
-        room = np.diff(offsets) * elements.shape[1]
-        total = np.concatenate([[0], np.cumsum(room)])
-        bounds = total[np.minimum(np.arange(0, n_rows + ROW_BLOCK, ROW_BLOCK), n_rows)]
-        columns = np.empty(int(total[-1]), dtype=np.int32)
+        block = _rows_per_task(n_rows)
+        edges = np.minimum(np.arange(0, n_rows + block, block), n_rows)
+        # Room for every candidate; pages that no column reaches are never touched.
+        bounds = offsets[edges] * elements.shape[1]
+        columns = np.empty(int(bounds[-1]), dtype=np.int32)
         lengths = np.empty(n_rows, dtype=np.int64)
-        _kernels.row_columns(elements, offsets, occurrences, ROW_BLOCK, bounds, columns, lengths)
+        _kernels.row_columns(elements, offsets, occurrences, block, bounds, columns, lengths)
         indptr = np.concatenate([[0], np.cumsum(lengths)])
         indices = np.empty(int(indptr[-1]), dtype=np.int32)
-        _kernels.pack_columns(bounds, ROW_BLOCK, columns, indptr, indices)
+        _kernels.pack_columns(bounds, block, columns, indptr, indices)
         return cls(elements, offsets, occurrences, indptr, indices)
 
     def matrix(
@@ -67,6 +72,7 @@ class Pattern:
             reference,
             self.offsets,
             self.occurrences,
+            _rows_per_task(self.indptr.size - 1),
             self.indptr,
             self.indices,
             data,
