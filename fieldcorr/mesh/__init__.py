@@ -9,8 +9,7 @@ the refusals and the report.
 from fieldcorr.mesh.build import build_mesh
 from fieldcorr.mesh.check import check_mesh
 from fieldcorr.mesh.data import Mesh
-from fieldcorr.mesh.fcmesh import read_fcmesh as read_mesh
-from fieldcorr.mesh.fcmesh import write_fcmesh as write_mesh
+from fieldcorr.mesh.files import read_mesh, write_mesh
 from fieldcorr.mesh.order import tidy
 from fieldcorr.mesh.report import MeshReport
 from fieldcorr.mesh.sizes import MeshSizes

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fieldcorr.errors import MeshError
 from fieldcorr.mesh.conformity import check_conformity
-from fieldcorr.mesh.data import Mesh
+from fieldcorr.mesh.data import Ints, Mesh
 from fieldcorr.mesh.quality import longest_edges
 from fieldcorr.mesh.report import MeshReport, make_report
 from fieldcorr.mesh.topology import Faces, all_faces, locate_facets
@@ -124,20 +124,20 @@ def _check_facets(mesh: Mesh, faces: Faces, contacts: Collection[str]) -> None:
     for name in contacts:
         if name not in mesh.facet_names or not counts[mesh.facet_names.index(name)]:
             raise MeshError(f"contact {name!r} has no faces")
-    found = locate_facets(mesh.facets, faces.vertices)
-    _refuse_facets(mesh, found < 0, "that are no face of any cell")
-    _refuse_facets(mesh, faces.uses[found] > 1, "inside a conductor, not on its boundary")
+    ours = np.isin(mesh.facet_tags, [mesh.facet_names.index(name) for name in contacts])
+    tags = mesh.facet_tags[ours]
+    found = locate_facets(mesh.facets[ours], faces.vertices)
+    _refuse_facets(mesh, tags[found < 0], "that are no face of any cell")
+    _refuse_facets(mesh, tags[faces.uses[found] > 1], "inside a conductor, not on its boundary")
     _, first = np.unique(found, return_index=True)
-    again = np.ones(len(found), dtype=bool)
-    again[first] = False
-    _refuse_facets(mesh, again, "that are listed twice or carry two names")
+    _refuse_facets(mesh, np.delete(tags, first), "that are listed twice or carry two names")
 
 
-def _refuse_facets(mesh: Mesh, bad: NDArray[np.bool_], what: str) -> None:
-    if np.any(bad):
-        tag = mesh.facet_tags[bad][0]
-        count = np.count_nonzero(mesh.facet_tags[bad] == tag)
-        raise MeshError(f"contact {mesh.facet_names[tag]!r} has {count} faces {what}")
+def _refuse_facets(mesh: Mesh, tags: Ints, what: str) -> None:
+    """Raise for the first of the facet sets that have bad facets; ``tags`` are those of all."""
+    if len(tags):
+        count = np.count_nonzero(tags == tags[0])
+        raise MeshError(f"contact {mesh.facet_names[tags[0]]!r} has {count} faces {what}")
 
 
 def _tissue(mesh: Mesh, cells: NDArray[np.integer[Any]]) -> str:

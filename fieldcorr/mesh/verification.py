@@ -164,7 +164,7 @@ def _disc(gmsh: Any, scale: float) -> _Raw:
     """Mesh half a ball and flatten it to half a spheroid; its rim encloses the disc's area."""
     ball = add_disc_in_half_ball(gmsh.model.geo, DISC_OUTER_MM[0], DISC_RADIUS_MM)
     gmsh.model.geo.synchronize()
-    set_size_fields(gmsh, ball.rim, 0.02 * scale, 0.37, repr(2.0 * scale))
+    set_size_fields(gmsh, ball.rim, 0.012 * scale, 0.37, repr(2.0 * scale))
     gmsh.model.mesh.generate(3)
     nodes = Generated.collect(gmsh)
     points = 1e-3 * nodes.points * [1.0, 1.0, DISC_OUTER_MM[2] / DISC_OUTER_MM[0]]
