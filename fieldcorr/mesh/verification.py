@@ -141,7 +141,7 @@ def _cylinder(gmsh: Any, scale: float) -> _Raw:
     geo.synchronize()
     radius = "Sqrt(x*x+y*y)"
     beyond = "({0}-{1}+Fabs({0}-{1}))/2"
-    steps = f"1.5+0.25*{beyond.format(radius, 8)}-0.1*{beyond.format(radius, 10)}"
+    steps = f"1.28+0.21*{beyond.format(radius, 8)}-0.08*{beyond.format(radius, 10)}"
     set_size_formula(gmsh, f"{scale!r}*({steps})")
     gmsh.model.mesh.generate(3)
     nodes = Generated.collect(gmsh)
