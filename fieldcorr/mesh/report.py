@@ -1,7 +1,6 @@
-"""What a mesh consists of, for people.
+"""What a mesh consists of, in figures.
 
-What flows in: a sound mesh. What flows out: counts, volumes, areas and quality, as a frozen object
-and as text.
+What flows in: a sound mesh. What flows out: counts, volumes, areas and quality.
 """
 
 from collections.abc import Mapping
@@ -34,20 +33,6 @@ class MeshReport:
     facets: Mapping[str, tuple[int, float]]
     quality: Quality
 
-    def lines(self) -> list[str]:
-        """Return the report as lines of text."""
-        x, y, z = (1e3 * extent for extent in self.size)
-        low, high = self.quality.dihedral_degree
-        worst, percentile, median = self.quality.radius_ratio
-        short, long = (1e3 * edge for edge in self.quality.edge)
-        return [
-            f"{self.n_cells} tetrahedra, {self.n_points} nodes, {x:.4g} x {y:.4g} x {z:.4g} mm",
-            f"edges {short:.3g} to {long:.3g} mm, dihedral angles {low:.1f} to {high:.1f} degrees, "
-            f"radius ratio {worst:.2g} (1 % below {percentile:.2g}, median {median:.2g})",
-            *_table("tissue", "cells", "volume mm3", self.tissues, 1e9),
-            *_table("facets", "count", "area mm2", self.facets, 1e6),
-        ]
-
 
 def make_report(mesh: Mesh) -> MeshReport:
     """Return the figures of a mesh."""
@@ -66,10 +51,3 @@ def _by_name(names: tuple[str, ...], tags: Ints, amounts: Floats) -> dict[str, t
     counts = np.bincount(tags, minlength=len(names))
     sums = np.bincount(tags, amounts, minlength=len(names))
     return {name: (int(counts[k]), float(sums[k])) for k, name in enumerate(names)}
-
-
-def _table(
-    name: str, count: str, amount: str, rows: Mapping[str, tuple[int, float]], scale: float
-) -> list[str]:
-    head = [f"{name:<10} {count:>9} {amount:>14}"] if rows else []
-    return head + [f"{key:<10} {n:>9} {scale * total:>14.6g}" for key, (n, total) in rows.items()]

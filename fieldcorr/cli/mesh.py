@@ -1,0 +1,204 @@
+"""``fieldcorr mesh``: build the mesh of a model, or check and convert any mesh.
+
+What flows in: a model file, or a mesh file. What flows out: a mesh file, and a report of counts,
+volumes, areas and quality on stdout.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from fieldcorr.cli._common import (
+    DEFAULT_MODEL,
+    SetOption,
+    note,
+    open_model,
+    show,
+    show_table,
+)
+from fieldcorr.errors import MeshError
+
+if TYPE_CHECKING:
+    from fieldcorr.mesh import Mesh, MeshReport
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command("mesh")(mesh_command)
+
+
+def mesh_command(
+    model: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="MODEL",
+            help="A model file (TOML), or the name of a bundled model.",
+            show_default=DEFAULT_MODEL,
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Mesh to write: .fcmesh, .msh, .vtu ..."
+        ),
+    ] = None,
+    check: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Check this mesh instead of building one."),
+    ] = None,
+    changes: SetOption = None,
+    rim_mm: Annotated[float | None, typer.Option(help="Edge length at the contact rims.")] = None,
+    growth: Annotated[
+        float | None, typer.Option(help="Growth of edges per distance from a rim.")
+    ] = None,
+    cord_mm: Annotated[
+        float | None, typer.Option(help="Edge length in cord, CSF and dura around the array.")
+    ] = None,
+    end_mm: Annotated[
+        float | None, typer.Option(help="Edge length in the same tissues far from the array.")
+    ] = None,
+    far_mm: Annotated[
+        float | None, typer.Option(help="Edge length at the torso's surface.")
+    ] = None,
+    stretch: Annotated[
+        float | None, typer.Option(help="Length over width of elements near the array (1).")
+    ] = None,
+    end_stretch: Annotated[
+        float | None, typer.Option(help="Length over width of elements at the ends (3).")
+    ] = None,
+    unit: Annotated[
+        Literal["m", "mm"] | None, typer.Option(help="Unit of the mesh to check (m).")
+    ] = None,
+    tissue_tag: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TAG=NAME", help="Tissue of a cell tag, such as 1=white. Repeatable."),
+    ] = None,
+    contact_tag: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TAG=NAME", help="Contact of a triangle tag, such as 17=3. Repeatable."
+        ),
+    ] = None,
+    tag_data: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Cell data that holds the tags.")
+    ] = None,
+) -> None:
+    """Build the mesh of a model with gmsh, or check and convert a mesh.
+
+    Building needs the extra "mesh" (gmsh). The meshes of the bundled model are shipped, so it is
+    needed only after a change of geometry or sizes. With --check any mesh that meshio reads is
+    checked; when a MODEL is named its tissues and contacts must be those of the model, and with
+    --output the sound mesh is written again, in m. A mesh that cannot be used gives one line and
+    exit code 2.
+
+    \b
+    Examples:
+      fieldcorr mesh --set geometry.cord.width_mm=9.0 --output narrow.fcmesh
+      fieldcorr mesh my.toml --rim-mm 0.1 --cord-mm 2 --end-mm 3 --output coarse.fcmesh
+      fieldcorr mesh --check my.msh --unit mm
+      fieldcorr mesh my.toml --check my.vtu --tissue-tag 1=white --contact-tag 11=0 -o my.fcmesh
+    """
+    sizes = {
+        "rim_mm": rim_mm,
+        "growth": growth,
+        "cord_mm": cord_mm,
+        "end_mm": end_mm,
+        "far_mm": far_mm,
+        "stretch": stretch,
+        "end_stretch": end_stretch,
+    }
+    chosen = {key: value for key, value in sizes.items() if value is not None}
+    if check is None:
+        _build(model or DEFAULT_MODEL, changes, chosen, output)
+        return
+    if chosen:
+        raise MeshError(f"--{next(iter(chosen)).replace('_', '-')} has no effect with --check")
+    reading = {
+        "unit": unit,
+        "tissue_names": _tag_names(tissue_tag, "--tissue-tag"),
+        "facet_names": _tag_names(contact_tag, "--contact-tag"),
+        "tag_data": tag_data,
+    }
+    _check(check, model, changes, reading, output)
+
+
+def _build(
+    name: str, changes: list[str] | None, sizes: Mapping[str, float], output: Path | None
+) -> None:
+    from fieldcorr.mesh import MeshSizes, build_mesh, check_mesh, write_mesh
+
+    if output is None:
+        raise MeshError("--output FILE is needed: where to write the mesh")
+    model = open_model(name, changes)
+    start = time.perf_counter()
+    mesh = build_mesh(model, sizes=MeshSizes.of(model.mesh.sizes, **sizes))
+    report = check_mesh(mesh, tissues=tuple(model.tissues), name=str(output))
+    write_mesh(mesh, output)
+    note(f"built in {time.perf_counter() - start:.1f} s")
+    _show_report(mesh, report, output)
+
+
+def _check(
+    path: Path,
+    name: str | None,
+    changes: list[str] | None,
+    reading: Mapping[str, Any],
+    output: Path | None,
+) -> None:
+    from fieldcorr.mesh import check_mesh, read_mesh, write_mesh
+
+    model = None if name is None and not changes else open_model(name or DEFAULT_MODEL, changes)
+    mesh = read_mesh(path, **reading)
+    report = check_mesh(
+        mesh,
+        tissues=None if model is None else tuple(model.tissues),
+        contacts=None if model is None else model.electrode_names,
+        name=str(path),
+    )
+    if output is not None:
+        write_mesh(mesh, output)
+    _show_report(mesh, report, output or path)
+
+
+def _tag_names(options: list[str] | None, flag: str) -> dict[str, str]:
+    pairs = {}
+    for option in options or []:
+        tag, equals, name = option.partition("=")
+        if not (tag and equals and name):
+            raise MeshError(f'{flag} "{option}": must be TAG=NAME, such as 1=white')
+        pairs[tag] = name
+    return pairs
+
+
+def _show_report(mesh: Mesh, report: MeshReport, path: Path) -> None:
+    size, edge = report.size, report.quality.edge
+    low, high = report.quality.dihedral_degree
+    worst, percentile, median = report.quality.radius_ratio
+    show(f"{path}: sound")
+    show(f"hash {mesh.hash}")
+    show(f"{report.n_cells} tetrahedra, {report.n_points} nodes")
+    show(f"size {' x '.join(f'{1e3 * extent:.4g}' for extent in size)} mm")
+    show(f"edges {1e3 * edge[0]:.3g} to {1e3 * edge[1]:.3g} mm")
+    show(f"dihedral angles {low:.1f} to {high:.1f} degrees")
+    show(f"radius ratio at least {worst:.2g}, 1 % below {percentile:.2g}, median {median:.2g}")
+    show_table("Tissues", ("tissue", "cells", "volume mm3"), _rows(report.tissues, 1e9))
+    show_table("Facets", ("facets", "count", "area mm2"), _rows(report.facets, 1e6))
+    errors = mesh.origin.get("volume-error", {})
+    if errors:
+        show_table(
+            "Volume inside interfaces, relative error",
+            ("interface", "flat facets", "corrected"),
+            [(name, error["before"], error["after"]) for name, error in errors.items()],
+        )
+
+
+def _rows(
+    amounts: Mapping[str, tuple[int, float]], scale: float
+) -> Iterator[tuple[str, int, float]]:
+    for name, (count, amount) in amounts.items():
+        yield name, count, scale * amount
