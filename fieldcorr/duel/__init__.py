@@ -1,0 +1,47 @@
+"""Duels on correlated arms: the engine, its baselines, sessions with a journal, simulation.
+
+What flows in: correlations (a store, or anything like one) and a person's answers. What flows out:
+pairs to compare, a journal, and a ranked set of configurations. Nothing of the finite-element side
+is imported here: numpy, h5py, numba and the standard library are enough.
+"""
+
+from fieldcorr.duel.beat_the_mean import BeatTheMean
+from fieldcorr.duel.corrduel import CorrDuel
+from fieldcorr.duel.engine import Engine, Progress
+from fieldcorr.duel.events import Event
+from fieldcorr.duel.options import DuelOptions
+from fieldcorr.duel.rucb import RUCB
+from fieldcorr.duel.session import Session, read_session
+from fieldcorr.duel.sources import (
+    CorrelationSource,
+    as_source,
+    source_from_embedding,
+    source_from_kernel,
+    source_from_matrix,
+    source_from_sparse,
+    source_from_store,
+)
+from fieldcorr.duel.sparring import SparringUCB1
+from fieldcorr.duel.survivors import Survivor, Survivors
+
+__all__ = [
+    "RUCB",
+    "BeatTheMean",
+    "CorrDuel",
+    "CorrelationSource",
+    "DuelOptions",
+    "Engine",
+    "Event",
+    "Progress",
+    "Session",
+    "SparringUCB1",
+    "Survivor",
+    "Survivors",
+    "as_source",
+    "read_session",
+    "source_from_embedding",
+    "source_from_kernel",
+    "source_from_matrix",
+    "source_from_sparse",
+    "source_from_store",
+]

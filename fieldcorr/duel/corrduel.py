@@ -1,0 +1,246 @@
+"""CorrDuel: dueling bandits on correlated arms (Sui, Yue, Burdick, IJCAI 2017, Algorithms 1-4).
+
+What flows in: correlations and answers. What flows out: pairs to compare and the surviving set.
+Comments carry the line numbers of the paper's listings; where the default differs from the listing,
+:class:`fieldcorr.duel.DuelOptions` names the choice and its reason.
+"""
+
+from collections.abc import Iterable
+from typing import Any, Self
+
+import numpy as np
+
+from fieldcorr.duel import _kernels
+from fieldcorr.duel.engine import Engine
+from fieldcorr.duel.events import Event
+from fieldcorr.duel.options import DuelOptions
+from fieldcorr.duel.sources import Tally, Via
+from fieldcorr.duel.survivors import Survivors
+from fieldcorr.errors import DuelError
+
+
+class CorrDuel(Engine):
+    """The paper's algorithm as ask and tell (Algorithm 1).
+
+    Parameters
+    ----------
+    correlation
+        A store, a square matrix, a scipy sparse matrix or any correlation source.
+    horizon
+        Planned number of duels T.
+    seed
+        Chooses the pairs.
+    options
+        A :class:`DuelOptions`; single options can be given or changed by keyword, for example
+        ``delta=0.95``.
+    whitelist
+        The only arms that may be proposed; None for all.
+    via
+        How to read a store: "auto", "embedding", "matrix" or "neighbours".
+
+    Notes
+    -----
+    The default ``delta = 0.9`` carries no guarantee. The result is the surviving *set*, ranked,
+    with counts and radii; the best arm alone says less than it seems to.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> points = np.linspace(0, 1, 50)
+    >>> engine = CorrDuel(np.exp(-((points[:, None] - points) ** 2) / 0.02), horizon=60, seed=1)
+    >>> while not engine.done:
+    ...     i, j = engine.ask()
+    ...     engine.tell(max(i, j), min(i, j))
+    >>> engine.best > 40
+    True
+    """
+
+    def __init__(
+        self,
+        correlation: Any,
+        *,
+        horizon: int,
+        seed: int = 0,
+        options: DuelOptions | None = None,
+        whitelist: Iterable[int] | None = None,
+        via: Via = "auto",
+        **choices: Any,
+    ) -> None:
+        record = (options or DuelOptions()).record() | choices
+        self.options = DuelOptions.from_record(record)
+        self._policy = self.options.policy
+        super().__init__(correlation, horizon=horizon, seed=seed, whitelist=whitelist, via=via)
+
+    @classmethod
+    def paper(
+        cls,
+        correlation: Any,
+        *,
+        horizon: int,
+        seed: int = 0,
+        delta: float = 0.95,
+        whitelist: Iterable[int] | None = None,
+        via: Via = "auto",
+    ) -> Self:
+        """Return an engine that runs the listing exactly as printed."""
+        options = DuelOptions.paper(delta=delta)
+        return cls(
+            correlation, horizon=horizon, seed=seed, options=options, whitelist=whitelist, via=via
+        )
+
+    def ask_batch(self, size: int) -> list[tuple[int, int]]:
+        """Return ``size`` pairs of distinct arms to compare before the next update.
+
+        The first pair is that of :meth:`ask`. Answers are told one by one, in any order.
+        """
+        if not 1 <= size <= self._left // 2:
+            raise DuelError(f"a batch of {size} pairs needs {2 * size} arms, {self._left} are left")
+        first = self.ask()
+        arms = self._draw(2 * size - 2, without=first)
+        return [first, *zip(arms[0::2], arms[1::2], strict=True)]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What a journal must keep to build the same engine again."""
+        return self.options.record()
+
+    @property
+    def survivors(self) -> Survivors:
+        """The arms still in the set, ranked by estimate, with count and radius."""
+        estimate, radius = self._bounds()
+        return Survivors.ranked(self._active, estimate, self._tally.all_plays, radius)
+
+    @property
+    def warning(self) -> str | None:
+        """Say when no arm can be eliminated in the duels that remain, or is likely to be."""
+        remaining = self.horizon - self.duels
+        if remaining <= 0 or self._left < 2:
+            return None
+        if not self._can_eliminate(remaining):
+            return (
+                f"no elimination is possible in the {remaining} duels that remain: with delta = "
+                f"{self.options.delta} the intervals stay too wide whatever the answers"
+            )
+        if self.duels >= 10 and not self._may_eliminate(remaining):
+            return (
+                f"no elimination is in sight: at the present rate the intervals still overlap "
+                f"after the {remaining} duels that remain (delta = {self.options.delta})"
+            )
+        return None
+
+    # -- Algorithm 2: Parameters-Initialization ---------------------------------------------------
+
+    def _forget(self) -> None:
+        arms = len(self.source)
+        # Line 1, W_1 <- B, is the active set of the engine; line 8, t <- 0, its count of duels.
+        self._tally = Tally.zeros(arms)  # lines 3-4: n_b <- 0, w_b <- 0
+        self._compared: list[tuple[int, int, bool]] = []
+        self._dominated = np.empty(arms, dtype=np.int64)
+        self._estimate, self._radius = np.empty(arms), np.empty(arms)
+
+    def _bounds(self) -> tuple[np.ndarray[Any, np.dtype[np.float64]], ...]:
+        """Lines 5-7: P-hat_b and c*, or one radius per arm."""
+        _kernels.bounds(
+            self._tally.wins,
+            self._tally.plays,
+            self._tally.background,
+            self.options.log_term,
+            self.options.radius == "arm",
+            self._active,
+            self._estimate,
+            self._radius,
+        )
+        return self._estimate, self._radius
+
+    # -- Algorithm 3: Active-Elimination ----------------------------------------------------------
+
+    def _propose(self) -> tuple[int, int]:
+        """Line 2: select b_i, b_j in W at random; chained, b_i is what was tried last."""
+        if self.options.chain and self._previous is not None and self._active[self._previous]:
+            (new,) = self._draw(1, without=(self._previous,))
+            return self._previous, new
+        first, second = self._draw(2)
+        return first, second
+
+    def _learn(self, event: Event) -> None:
+        """Lines 3-12: take the comparison, update every arm, eliminate."""
+        for winner, loser, tie in event.comparisons():
+            self._corr_update(winner, loser, tie=tie)  # lines 4-6
+            self._compared.append((winner, loser, tie))
+        estimate, radius = self._bounds()
+        count = _kernels.dominated(
+            estimate,
+            radius,
+            self._active,
+            self.options.radius == "arm",
+            self.options.eliminate == "all",
+            self._dominated,
+        )  # lines 7-8
+        if count:
+            gone = self._dominated[:count]
+            if self.options.history == "delete":
+                self._delete_comparisons(set(gone.tolist()))  # line 9
+            self._active[gone] = False  # lines 10-11
+
+    def _delete_comparisons(self, gone: set[int]) -> None:
+        """Line 9. Rebuilt from what stays: subtracting would leave rounding where nothing is."""
+        kept = [duel for duel in self._compared if not gone & {duel[0], duel[1]}]
+        if len(kept) == len(self._compared):
+            return
+        self._compared = kept
+        self._tally.clear()
+        for winner, loser, tie in kept:
+            self._corr_update(winner, loser, tie=tie)
+
+    # -- Algorithm 4: CorrUpdate ------------------------------------------------------------------
+
+    def _corr_update(self, winner: int, loser: int, *, tie: bool) -> None:
+        """Lines 1-4, for all b_k at once. Arms outside W are updated too: they may come back."""
+        self.source.add(self._tally, winner, loser, policy=self._policy, tie=tie)
+
+    # -- helpers ------------------------------------------------------------------------------
+
+    def _draw(self, count: int, *, without: Iterable[int] = ()) -> list[int]:
+        """Return distinct random arms of the active set, a function of seed and step alone."""
+        arms = self.active
+        taken = sorted(int(np.searchsorted(arms, arm)) for arm in without if self._active[arm])
+        drawn: list[int] = []
+        for _ in range(count):
+            place = int(
+                _kernels.below(self.seed, self._counter(len(taken)), arms.size - len(taken))
+            )
+            for other in taken:
+                place += place >= other
+            taken = sorted([*taken, place])
+            drawn.append(int(arms[place]))
+        return drawn
+
+    def _counter(self, slot: int) -> int:
+        """Return the counter of a random number: slots 0 and 1 are the pair, more are a batch."""
+        own = self._step * _kernels.STRIDE
+        return own + slot if slot < 2 else own + (slot << 40)
+
+    def _can_eliminate(self, remaining: int) -> bool:
+        """Whether the most favourable answers could still eliminate an arm.
+
+        At most 1 is added to n_b per duel, all of it wins for one arm and losses for another. A raw
+        tau has no such limit, so nothing can be excluded there.
+        """
+        if not self.options.clip:
+            return True
+        wins = self._tally.all_wins[self._active]
+        plays = self._tally.all_plays[self._active] + remaining
+        radius = np.sqrt(self.options.log_term / plays)
+        lower = (wins + remaining) / plays - radius
+        upper = wins / plays + radius
+        return bool(lower.max() >= upper.min())
+
+    def _may_eliminate(self, remaining: int) -> bool:
+        """Whether an elimination follows if counts go on growing as they did, estimates as now."""
+        estimate, _ = self._bounds()
+        plays = self._tally.all_plays * (1.0 + remaining / self.duels)
+        if self.options.radius == "global":
+            plays = np.full_like(plays, plays[self._active].min())
+        radius = np.sqrt(self.options.log_term / np.maximum(plays, 1e-300))
+        lower, upper = (estimate - radius)[self._active], (estimate + radius)[self._active]
+        return bool(lower.max() >= upper.min())

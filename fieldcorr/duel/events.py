@@ -1,0 +1,148 @@
+"""Events of a session: everything a person can say, as plain records.
+
+What flows in: answers, exclusions, notes, or the lines of a journal. What flows out: frozen
+:class:`Event` objects and their dictionaries. The state of an engine is a function of the list of
+events alone, so a journal of events is all there is to keep.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+from fieldcorr.errors import DuelError
+
+Answer = Literal["left", "right", "same", "skip"]
+Kind = Literal["duel", "ranking", "void", "force", "exclude", "include", "extend", "note", "undo"]
+
+ANSWERS: tuple[str, ...] = get_args(Answer)
+KINDS: tuple[str, ...] = get_args(Kind)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One thing that was said.
+
+    Attributes
+    ----------
+    kind : str
+        "duel" (``groups`` = ((left,), (right,)) with an ``answer``), "ranking" (``groups`` from
+        best to worst, arms of one group are equal), "void" (duel number ``value`` does not count),
+        "force" (compare the two arms of ``groups`` next), "exclude" and "include" (``groups[0]``,
+        with every arm correlated above ``value``), "extend" (``value`` is the new horizon), "note",
+        "undo" (takes back the last event that is not a note).
+    asked : bool
+        Whether the engine had proposed this pair.
+    meta : mapping
+        Free metadata: rater, amplitude, frequency, notes. It never changes the state.
+    """
+
+    kind: Kind
+    groups: tuple[tuple[int, ...], ...] = ()
+    answer: Answer | None = None
+    value: float | None = None
+    asked: bool = False
+    meta: Mapping[str, str | float | int] = field(default_factory=dict)
+
+    @property
+    def arms(self) -> tuple[int, ...]:
+        """All arms that the event names, in order."""
+        return tuple(arm for group in self.groups for arm in group)
+
+    @property
+    def compares(self) -> bool:
+        """Whether the event carries information about arms (a skip does not)."""
+        return self.kind == "ranking" or (self.kind == "duel" and self.answer != "skip")
+
+    def comparisons(self) -> list[tuple[int, int, bool]]:
+        """Return (winner, loser, tie) of every pair that the event compares."""
+        if self.kind == "duel":
+            return _duel_comparison(self.arms, self.answer)
+        pairs = []
+        for rank, group in enumerate(self.groups):
+            for a, arm in enumerate(group):
+                pairs += [(arm, other, True) for other in group[a + 1 :]]
+                pairs += [
+                    (arm, other, False) for below in self.groups[rank + 1 :] for other in below
+                ]
+        return pairs
+
+
+def _duel_comparison(arms: tuple[int, ...], answer: str | None) -> list[tuple[int, int, bool]]:
+    left, right = arms
+    if answer == "skip":
+        return []
+    return [(right, left, False) if answer == "right" else (left, right, answer == "same")]
+
+
+def duel_event(
+    left: int,
+    right: int,
+    answer: Answer,
+    *,
+    asked: bool = False,
+    meta: Mapping[str, str | float | int] | None = None,
+) -> Event:
+    """Return the event "``left`` and ``right`` were shown, and this was the answer"."""
+    return Event(
+        kind="duel", groups=((left,), (right,)), answer=answer, asked=asked, meta=meta or {}
+    )
+
+
+def ranking_event(ranking: Sequence[int | Sequence[int]]) -> Event:
+    """Return the event of a ranking from best to worst; a nested sequence holds equal arms."""
+    groups = tuple((entry,) if isinstance(entry, int) else tuple(entry) for entry in ranking)
+    return Event(kind="ranking", groups=groups)
+
+
+def set_event(kind: Kind, arms: Iterable[int], *, value: float | None = None) -> Event:
+    """Return an event about a set of arms: "exclude", "include" or "force"."""
+    return Event(kind=kind, groups=(tuple(arms),), value=value)
+
+
+def event_record(event: Event) -> dict[str, Any]:
+    """Return the event as a flat dictionary with only the keys that say something."""
+    record: dict[str, Any] = {"event": event.kind}
+    if event.kind == "duel":
+        record |= {"left": event.arms[0], "right": event.arms[1], "answer": event.answer}
+        record |= {"asked": event.asked}
+    elif event.kind == "ranking":
+        record["ranking"] = [list(group) for group in event.groups]
+    elif event.groups:
+        record["arms"] = list(event.arms)
+    if event.value is not None:
+        record["value"] = event.value
+    if event.meta:
+        record["meta"] = dict(event.meta)
+    return record
+
+
+def event_from_record(record: Mapping[str, Any]) -> Event:
+    """Rebuild the event that :func:`event_record` wrote.
+
+    Raises
+    ------
+    DuelError
+        When a key is missing or holds something else than it should.
+    """
+    kind = record.get("event")
+    if kind not in KINDS:
+        raise DuelError(f"event {kind!r} is not one of {', '.join(KINDS)}")
+    try:
+        return Event(
+            kind=kind,
+            groups=_groups(kind, record),
+            answer=record["answer"] if kind == "duel" else None,
+            value=record.get("value"),
+            asked=record.get("asked", False),
+            meta=record.get("meta", {}),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise DuelError(f"event {kind!r} is incomplete: {error!r}") from error
+
+
+def _groups(kind: str, record: Mapping[str, Any]) -> tuple[tuple[int, ...], ...]:
+    if kind == "duel":
+        return ((record["left"],), (record["right"],))
+    if kind == "ranking":
+        return tuple(tuple(group) for group in record["ranking"])
+    return (tuple(record["arms"]),) if "arms" in record else ()

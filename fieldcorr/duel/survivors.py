@@ -1,0 +1,64 @@
+"""The ranked set that an engine returns.
+
+What flows in: estimates, counts and radii of the arms still in the set. What flows out: a frozen
+table, best first, that iterates as rows.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class Survivor:
+    """One arm of the set.
+
+    The confidence interval is estimate +- radius; ``count`` is n_b, the (fractional) number of
+    comparisons that the arm has taken part in, directly or through its correlations.
+    """
+
+    arm: int
+    estimate: float
+    count: float
+    radius: float
+
+
+@dataclass(frozen=True, eq=False)
+class Survivors:
+    """Arms still in the set, best first; every array is (M,)."""
+
+    arm: NDArray[np.int64]
+    estimate: NDArray[np.float64]
+    count: NDArray[np.float64]
+    radius: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return int(self.arm.size)
+
+    def __iter__(self) -> Iterator[Survivor]:
+        return (self[rank] for rank in range(len(self)))
+
+    def __getitem__(self, rank: int) -> Survivor:
+        """Return the arm at a rank, 0 is the best."""
+        return Survivor(
+            int(self.arm[rank]),
+            float(self.estimate[rank]),
+            float(self.count[rank]),
+            float(self.radius[rank]),
+        )
+
+    @classmethod
+    def ranked(
+        cls,
+        active: NDArray[np.bool_],
+        estimate: NDArray[np.float64],
+        count: NDArray[np.float64],
+        radius: NDArray[np.float64],
+    ) -> "Survivors":
+        """Rank the active arms by estimate, then by count, then by number; arrays (K,)."""
+        arm = np.flatnonzero(active)
+        order = np.lexsort((arm, -count[arm], -estimate[arm]))
+        arm = arm[order]
+        return cls(arm, estimate[arm], count[arm], radius[arm])

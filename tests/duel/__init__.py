@@ -1,0 +1,1 @@
+"""Tests of the duel engines, sessions and journals."""
