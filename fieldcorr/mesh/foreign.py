@@ -176,7 +176,8 @@ def _named(
     if unnamed:
         count = int(np.count_nonzero(values == unnamed[0]))
         raise MeshError(
-            f"missing name: {count} {what} carry the tag {unnamed[0]}; say which {role} it is"
+            f"missing name: {count} {what} carry the tag {unnamed[0]}; say which "
+            f"{role} it is (--{role}-tag {unnamed[0]}=NAME)"
         )
     known = tuple(dict.fromkeys(names[int(tag)] for tag in used))
     position = np.array([known.index(names[int(tag)]) for tag in used], dtype=np.int32)
