@@ -24,7 +24,7 @@ CHEBYSHEV_RATIO = 10.0
 COARSEST = 400
 """Rows up to which a level is solved by a dense inverse."""
 
-STRENGTH = 0.02
+STRENGTH = 0.05
 """Threshold of strong connections, |a_ij| > theta sqrt(a_ii a_jj)."""
 
 Csr = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]

@@ -1,0 +1,130 @@
+"""The block solver: against a direct solver, at its limits, and when it must refuse."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+from numpy.typing import NDArray
+
+from fieldcorr._parallel import threads
+from fieldcorr.errors import ConvergenceError
+from fieldcorr.fem.amg import Hierarchy, build_hierarchy, spectral_radius
+from fieldcorr.fem.solve import solve_block, solve_direct
+
+
+def laplacian(n: int) -> scipy.sparse.csr_matrix:
+    """Return the seven-point Laplacian of an n x n x n grid with fixed ends."""
+    line = scipy.sparse.diags([-np.ones(n - 1), 2.0 * np.ones(n), -np.ones(n - 1)], [-1, 0, 1])
+    one = scipy.sparse.eye(n)
+    k = scipy.sparse.kron
+    return scipy.sparse.csr_matrix(
+        k(k(line, one), one) + k(k(one, line), one) + k(k(one, one), line)
+    )
+
+
+def right_hand_sides(n: int, m: int) -> NDArray[np.float64]:
+    return np.random.default_rng(m).normal(size=(n, m))
+
+
+@pytest.mark.parametrize("columns", [1, 16, 19])
+def test_block_solution_equals_the_direct_one(columns: int) -> None:
+    matrix = laplacian(12)
+    rhs = right_hand_sides(matrix.shape[0], columns)
+    solution = solve_block(matrix, build_hierarchy(matrix), rhs, tolerance=1e-10)
+    direct = solve_direct(matrix, rhs)
+    np.testing.assert_allclose(solution.x, direct.x, rtol=0, atol=1e-8 * np.abs(direct.x).max())
+    assert solution.residuals.shape == (columns,)
+    assert solution.residuals.max() <= 1e-10
+    assert direct.residuals.max() < 1e-12
+
+
+def test_reported_residual_is_the_true_one() -> None:
+    matrix = laplacian(10)
+    rhs = right_hand_sides(matrix.shape[0], 3)
+    solution = solve_block(matrix, build_hierarchy(matrix), rhs, tolerance=1e-6)
+    true = np.linalg.norm(rhs - matrix @ solution.x, axis=0) / np.linalg.norm(rhs, axis=0)
+    np.testing.assert_allclose(solution.residuals, true, rtol=1e-6)
+
+
+def test_iterations_grow_little_with_size() -> None:
+    counts = []
+    for n in (8, 16, 24):
+        matrix = laplacian(n)
+        rhs = right_hand_sides(matrix.shape[0], 2)
+        counts.append(solve_block(matrix, build_hierarchy(matrix), rhs, tolerance=1e-8).iterations)
+    assert counts[-1] <= 20
+    assert counts[-1] <= counts[0] + 8
+
+
+def test_a_column_of_zeros_has_the_solution_zero() -> None:
+    matrix = laplacian(9)
+    rhs = right_hand_sides(matrix.shape[0], 2)
+    rhs[:, 1] = 0.0
+    solution = solve_block(matrix, build_hierarchy(matrix), rhs, tolerance=1e-8)
+    assert np.abs(solution.x[:, 1]).max() == 0.0
+    assert solution.residuals[1] == 0.0
+
+
+def test_tiny_right_hand_sides_do_not_underflow() -> None:
+    matrix = laplacian(9)
+    rhs = right_hand_sides(matrix.shape[0], 1)
+    hierarchy = build_hierarchy(matrix)
+    small = solve_block(matrix, hierarchy, 1e-60 * rhs, tolerance=1e-10)
+    normal = solve_block(matrix, hierarchy, rhs, tolerance=1e-10)
+    np.testing.assert_allclose(1e60 * small.x, normal.x, rtol=1e-6, atol=1e-9)
+
+
+def test_a_tolerance_out_of_reach_is_an_error_with_the_residual() -> None:
+    matrix = laplacian(9)
+    with pytest.raises(
+        ConvergenceError, match=r"relative residual of .* not the 1\.0e-25"
+    ) as caught:
+        solve_block(matrix, build_hierarchy(matrix), right_hand_sides(729, 1), tolerance=1e-25)
+    assert 0.0 < caught.value.residual < 1e-12
+    assert caught.value.iterations > 10
+
+
+def test_values_that_are_not_finite_are_an_error() -> None:
+    matrix = laplacian(9)
+    rhs = right_hand_sides(729, 1)
+    rhs[5] = np.nan
+    with pytest.raises(ConvergenceError, match="broke down"):
+        solve_block(matrix, build_hierarchy(matrix), rhs, tolerance=1e-8)
+
+
+def dense_cycle(hierarchy: Hierarchy, n: int) -> NDArray[np.float64]:
+    """Return the V-cycle as a matrix, sixteen columns at a time."""
+    columns = []
+    for first in range(0, n, 16):
+        block = np.zeros((n, 16), dtype=np.float32)
+        width = min(16, n - first)
+        block[first : first + width, :width] = np.eye(width)
+        columns.append(hierarchy.cycle(block)[:, :width].astype(np.float64).copy())
+    return np.concatenate(columns, axis=1)
+
+
+def test_the_cycle_is_symmetric_and_contracts() -> None:
+    matrix = laplacian(8)
+    cycle = dense_cycle(build_hierarchy(matrix), matrix.shape[0])
+    assert np.abs(cycle - cycle.T).max() < 1e-5 * np.abs(cycle).max()
+    error = np.eye(matrix.shape[0]) - cycle @ matrix.toarray()
+    assert np.abs(np.linalg.eigvals(error)).max() < 0.6
+
+
+def test_spectral_radius_is_close_and_repeatable() -> None:
+    matrix = laplacian(7)
+    inverse = 1.0 / matrix.diagonal()
+    scaled = np.sqrt(inverse)[:, None] * matrix.toarray() * np.sqrt(inverse)
+    exact = np.linalg.eigvalsh(scaled)[-1]
+    estimate = spectral_radius(matrix, inverse)
+    assert 0.9 * exact < estimate <= exact * (1.0 + 1e-12)
+    assert spectral_radius(matrix, inverse) == estimate
+
+
+def test_solutions_do_not_depend_on_the_number_of_threads() -> None:
+    matrix = laplacian(14)
+    rhs = right_hand_sides(matrix.shape[0], 16)
+    found = []
+    for count in (1, 2):
+        with threads(count):
+            found.append(solve_block(matrix, build_hierarchy(matrix), rhs, tolerance=1e-8).x)
+    assert found[0].tobytes() == found[1].tobytes()
