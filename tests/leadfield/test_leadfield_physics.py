@@ -37,7 +37,7 @@ def currents_by_algebra(
 
 
 def without_constant(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.subtract(values, values.mean())
+    return np.asarray(values - values.mean())
 
 
 @pytest.fixture(scope="module", params=list(CONTACT_MODELS))
