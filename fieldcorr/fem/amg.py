@@ -89,10 +89,11 @@ class Level:
     rows: int
     work: dict[str, NDArray[np.float32]] = field(default_factory=dict)
 
-    def room(self, name: str) -> NDArray[np.float32]:
-        """Return a named (rows, WIDTH) work array."""
+    def room(self, name: str, *, coarse: bool = False) -> NDArray[np.float32]:
+        """Return a named work array, (rows, WIDTH) or as long as the next level's vectors."""
         if name not in self.work:
-            self.work[name] = np.zeros((self.rows, kernels.WIDTH), dtype=np.float32)
+            rows = self.restrict[0].size - 1 if coarse else self.rows
+            self.work[name] = np.zeros((rows, kernels.WIDTH), dtype=np.float32)
         return self.work[name]
 
     def chebyshev(self) -> tuple[float, float, float]:
@@ -142,10 +143,10 @@ class Hierarchy:
         x, other, d = level.room("x"), level.room("y"), level.room("d")
         kernels.smooth(*_NO_MATRIX, level.inverse, b, zero, first, x, d, x)
         kernels.smooth(*level.matrix, level.inverse, b, momentum, second, x, d, other)
-        residual = level.room("r")
-        kernels.combine(*level.matrix, other, b, one, -one, residual)
-        below = level.room("c")[: level.restrict[0].size - 1]
-        kernels.combine(*level.restrict, residual, below, zero, one, below)
+        # The smoother's change is not needed until it starts anew: its room holds the residual.
+        kernels.combine(*level.matrix, other, b, one, -one, d)
+        below = level.room("c", coarse=True)
+        kernels.combine(*level.restrict, d, below, zero, one, below)
         correction = self._cycle(depth + 1, below)
         kernels.combine(*level.prolong, correction, other, one, one, x)
         kernels.smooth(*level.matrix, level.inverse, b, zero, first, x, d, other)

@@ -70,18 +70,19 @@ def _repeated(values: NDArray[np.float64]) -> NDArray[np.float64]:
 def _conjugate_gradients(
     csr: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]],
     hierarchy: Hierarchy,
-    x: NDArray[np.float64],
-    r: NDArray[np.float64],
+    vectors: tuple[NDArray[np.float64], ...],
     target: NDArray[np.float64],
     norms: NDArray[np.float64],
     progress: Progress | None,
     done: int,
 ) -> int:
-    """Run CG from residual ``r`` until every column is below ``target``; return the step count."""
-    n = x.shape[0]
-    dots = np.empty((_blocks(n), kernels.WIDTH))
-    p = np.zeros_like(r)
-    q = np.zeros_like(r)
+    """Run CG until every column's residual is below ``target``; return the number of steps.
+
+    ``vectors`` are x, the residual r of x, and room for the direction p and its image q = A p.
+    """
+    x, r, p, q = vectors
+    p[:] = 0.0
+    dots = np.empty((_blocks(x.shape[0]), kernels.WIDTH))
     # The residual is scaled to unit size before it is rounded to float32: no underflow late on.
     size = np.sqrt(np.einsum("ij,ij->j", r, r))
     scale = _quotient(np.ones_like(size), size)
@@ -124,20 +125,19 @@ def _solve_block(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
     """Solve for WIDTH columns; restart from the true residual where rounding has drifted."""
     csr = _typed(matrix)
-    x = np.zeros_like(b)
-    r = b.copy()
-    product = np.empty_like(b)
+    x, r, p, q = np.zeros_like(b), b.copy(), np.empty_like(b), np.empty_like(b)
     dots = np.empty((_blocks(b.shape[0]), kernels.WIDTH))
     norms = np.sqrt(np.einsum("ij,ij->j", b, b))
     iterations = 0
     residuals = np.where(norms > 0.0, 1.0, 0.0)
     for _ in range(RESTARTS):
         # A little below the tolerance, so that the true residual, recomputed, meets it as well.
+        target = 0.9 * tolerance * norms
         iterations += _conjugate_gradients(
-            csr, hierarchy, x, r, 0.9 * tolerance * norms, norms, progress, iterations
+            csr, hierarchy, (x, r, p, q), target, norms, progress, iterations
         )
-        kernels.multiply_with_dots(*csr, x, product, dots)
-        np.subtract(b, product, out=r)
+        kernels.multiply_with_dots(*csr, x, q, dots)
+        np.subtract(b, q, out=r)
         residuals = _quotient(np.sqrt(np.einsum("ij,ij->j", r, r)), norms)
         if np.all(residuals <= tolerance):
             return x, residuals, iterations
@@ -179,6 +179,10 @@ def solve_block(
         When the tolerance is not reached; carries the residual.
     """
     n, m = rhs.shape
+    if m == kernels.WIDTH:
+        # The usual case, without copies: sixteen vectors are most of the memory in use.
+        full = np.ascontiguousarray(rhs, dtype=np.float64)
+        return Solution(*_solve_block(matrix, hierarchy, full, tolerance, progress))
     out = np.empty((n, m))
     residuals = np.empty(m)
     iterations = 0
