@@ -157,6 +157,19 @@ def nth(mask, rank):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
+def first_ranked(estimate, count, active):  # type: ignore[no-untyped-def]
+    """Return the active arm with the largest estimate, then count, then the lowest number."""
+    chosen = nth(active, 0)
+    for k in range(estimate.size):
+        if active[k] and (
+            estimate[k] > estimate[chosen]
+            or (estimate[k] == estimate[chosen] and count[k] > count[chosen])
+        ):
+            chosen = np.int64(k)
+    return chosen
+
+
+@numba.njit(cache=True)
 def forget(wins, plays, similar, logs, arm, duels, alive, clip, pin):  # type: ignore[no-untyped-def]
     """Delete every comparison with ``arm`` (Algorithm 3, line 9)."""
     rest = 0
@@ -205,11 +218,7 @@ def corrduel_trial(utility, seed, noise, similar, logs, options, eps):  # type: 
                 forget(wins, plays, similar, logs, out[m], duels, alive, clip, pin)
         left -= count
     bounds(wins, plays, background, log_term, per_arm, active, estimate, radius)
-    chosen = nth(active, 0)
-    for k in range(arms):
-        if active[k] and estimate[k] > estimate[chosen]:
-            chosen = np.int64(k)
-    return chosen, left, active[best]
+    return first_ranked(estimate, plays, active), left, active[best]
 
 
 @numba.njit(cache=True)
@@ -264,11 +273,7 @@ def beat_the_mean_trial(utility, seed, noise, log_term, eps):  # type: ignore[no
                     plays[duels[s, 0]] -= 1.0
                     duels[s, 1] = -1
     bounds(wins, plays, background, log_term, COMMON_RADIUS, active, estimate, radius)
-    chosen = nth(active, 0)
-    for k in range(arms):
-        if active[k] and estimate[k] > estimate[chosen]:
-            chosen = np.int64(k)
-    return chosen, left, active[best]
+    return first_ranked(estimate, plays, active), left, active[best]
 
 
 @numba.njit(cache=True)
@@ -327,7 +332,7 @@ def rucb_trial(utility, seed, noise, alpha, eps):  # type: ignore[no-untyped-def
     pairs = np.zeros((horizon, 4))
     count = 0
     favourite = np.int64(-1)
-    score = np.zeros(arms)
+    score, plays = np.zeros(arms), np.zeros(arms)
     for t in range(horizon):
         bonus = alpha * math.log(t + 1.0)
         c, favourite = rucb_candidate(pairs, count, bonus, favourite, arms, seed, t)
@@ -346,9 +351,12 @@ def rucb_trial(utility, seed, noise, alpha, eps):  # type: ignore[no-untyped-def
         pairs[p, 2 if pairs[p, 0] == winner else 3] += 1.0
     for p in range(count):
         balance = np.sign(pairs[p, 2] - pairs[p, 3])
-        score[np.int64(pairs[p, 0])] += balance
-        score[np.int64(pairs[p, 1])] -= balance
-    return np.int64(np.argmax(score)), arms, True
+        a, b = np.int64(pairs[p, 0]), np.int64(pairs[p, 1])
+        score[a] += balance
+        score[b] -= balance
+        plays[a] += pairs[p, 2] + pairs[p, 3]
+        plays[b] += pairs[p, 2] + pairs[p, 3]
+    return first_ranked(score, plays, plays >= 0.0), arms, True
 
 
 @numba.njit(cache=True)
@@ -388,13 +396,12 @@ def sparring_trial(utility, seed, noise, alpha, eps):  # type: ignore[no-untyped
         wins[1, j] += 0.0 if first else 1.0
         plays[0, i] += 1.0
         plays[1, j] += 1.0
-    chosen, top = np.int64(0), -1.0
+    count = plays[0] + plays[1]
+    mean = np.full(arms, 0.5)
     for k in range(arms):
-        n = plays[0, k] + plays[1, k]
-        mean = (wins[0, k] + wins[1, k]) / n if n > 0.0 else 0.5
-        if mean > top:
-            chosen, top = np.int64(k), mean
-    return chosen, arms, True
+        if count[k] > 0.0:
+            mean[k] = (wins[0, k] + wins[1, k]) / count[k]
+    return first_ranked(mean, count, allowed), arms, True
 
 
 @numba.njit(cache=True, parallel=True)

@@ -1,0 +1,167 @@
+"""Whole trials in one kernel against the engines, step by step; worlds; results."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from fieldcorr.duel import RUCB, BeatTheMean, CorrDuel, DuelOptions, Engine, SparringUCB1, _kernels
+from fieldcorr.duel.simulate import BASELINES, PRINTED, Experiment, Player, simulate
+from fieldcorr.duel.worlds import Electrodes, Grid, World, utilities
+from fieldcorr.errors import DuelError
+from tests.duel.support import embedding
+
+NOISE, SEED, TRIALS, HORIZON = 0.5, 11, 6, 70
+WORLDS: dict[str, World] = {
+    "grid": Grid(side=7, length=0.2),
+    "sphere": Electrodes(embedding(60, rank=5)),
+}
+PLAYERS = {
+    "default": Player("default", "CorrDuel"),
+    "global": Player("global", "CorrDuel", DuelOptions(radius="global", delta=0.95)),
+    "deleted": Player("deleted", "CorrDuel", DuelOptions(history="delete")),
+    "printed": PRINTED,
+    "Beat-the-Mean": BASELINES[0],
+    "RUCB": BASELINES[1],
+    "Sparring": BASELINES[2],
+}
+
+
+def engine_of(player: Player, r: NDArray[np.float32], seed: int) -> Engine:
+    if player.algorithm == "CorrDuel":
+        return CorrDuel(r, horizon=HORIZON, seed=seed, options=player.options)
+    if player.algorithm == "BeatTheMean":
+        return BeatTheMean(r, horizon=HORIZON, seed=seed)
+    if player.algorithm == "RUCB":
+        return RUCB(r, horizon=HORIZON, seed=seed, alpha=player.alpha)
+    return SparringUCB1(r, horizon=HORIZON, seed=seed, alpha=player.alpha)
+
+
+def play(engine: Engine, utility: NDArray[np.float64]) -> list[float]:
+    """Play one trial by ask and tell, with the kernel's simulated person."""
+    best = int(np.argmax(utility))
+    eps = []
+    for step in range(HORIZON):
+        i, j = (engine.best, engine.best) if engine.done else engine.ask()
+        eps.append(sum(_kernels.regret(utility, best, arm, NOISE) for arm in (i, j)) / 2)
+        if not engine.done:
+            wins = _kernels.left_wins(utility, i, j, NOISE, engine.seed, step)
+            engine.answer("left" if wins else "right")
+    return eps
+
+
+@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("name", PLAYERS)
+def test_kernel_and_engine_play_the_same_trial(name: str, world: str) -> None:
+    place, player = WORLDS[world], PLAYERS[name]
+    (outcome,) = simulate(
+        place, [player], trials=TRIALS, horizon=HORIZON, noise=NOISE, seed=SEED
+    ).outcomes
+    for trial, utility in enumerate(utilities(place, SEED, 0, TRIALS)):
+        engine = engine_of(player, place.correlations(), _kernels.trial_seed(SEED, trial))
+        np.testing.assert_allclose(outcome.eps[trial], play(engine, utility), rtol=1e-6)
+        best = int(np.argmax(utility))
+        assert outcome.left[trial] == len(engine.active)
+        assert outcome.kept[trial] == (best in engine.active)
+        returned = _kernels.regret(utility, best, engine.best, NOISE)
+        assert outcome.returned[trial] == pytest.approx(returned, abs=1e-12)
+
+
+def test_players_meet_the_same_utilities_and_any_trial_can_be_repeated() -> None:
+    world = WORLDS["grid"]
+    all_at_once = utilities(world, 3, 0, 5)
+    np.testing.assert_array_equal(all_at_once[3:], utilities(world, 3, 3, 2))
+    assert not np.array_equal(all_at_once[0], all_at_once[1])
+    assert not np.array_equal(all_at_once[0], utilities(world, 4, 0, 1)[0])
+
+
+def test_results_depend_on_the_seed_and_not_on_threads() -> None:
+    def run(seed: int, threads: int) -> Experiment:
+        players = [PLAYERS["default"], PLAYERS["RUCB"]]
+        return simulate(WORLDS["grid"], players, trials=9, horizon=20, seed=seed, threads=threads)
+
+    one, two, other = run(1, 1), run(1, 2), run(2, 2)
+    for a, b, c in zip(one.outcomes, two.outcomes, other.outcomes, strict=True):
+        assert a.eps.tobytes() == b.eps.tobytes()
+        assert a.eps.tobytes() != c.eps.tobytes()
+
+
+@pytest.mark.parametrize(
+    "world",
+    [
+        Grid(side=6, length=0.3, amplitude=2.0),
+        Electrodes(embedding(30), "linear", amplitude=2.0),
+        Electrodes(embedding(30), "smooth", length=0.8, amplitude=2.0),
+    ],
+    ids=lambda world: world.name,
+)
+def test_utilities_have_the_stated_covariance(world: World) -> None:
+    draws = utilities(world, 0, 0, 4000)
+    covariance = draws.T @ draws / 4000
+    if isinstance(world, Electrodes) and world.kind == "smooth":
+        distance = 2.0 - 2.0 * world.correlations()
+        expected = 4.0 * np.exp(-distance / (2.0 * world.length**2))
+    else:
+        expected = 4.0 * world.correlations()
+    assert np.abs(covariance - expected).max() < 0.45
+    assert np.abs(covariance - expected).mean() < 0.08
+
+
+def test_the_magnitude_utility_is_blind_to_polarity() -> None:
+    z = embedding(20)
+    value = Electrodes(np.vstack([z, -z]), "magnitude").utility(np.random.default_rng(0))
+    np.testing.assert_array_equal(value[:20], value[20:])
+
+
+def test_the_paper_claim_holds_with_the_mended_reading_and_not_with_the_printed_one() -> None:
+    mended = Player("CorrDuel", "CorrDuel", DuelOptions(radius="global", delta=0.96))
+    experiment = simulate(Grid(), [mended, PRINTED, *BASELINES], trials=100, horizon=100, seed=2)
+    end = {o.player.name: o.mean[-20:].mean() for o in experiment.outcomes}
+    begin = [o.mean[:10].mean() for o in experiment.outcomes]
+    assert end["CorrDuel"] < 0.2
+    assert all(end[player.name] > 0.42 for player in (PRINTED, *BASELINES))
+    assert all(0.42 < value < 0.49 for value in begin)
+
+
+def test_table_and_csv_say_what_was_done(tmp_path: Path) -> None:
+    players = [PLAYERS["default"], PLAYERS["RUCB"]]
+    experiment = simulate(WORLDS["grid"], players, trials=5, horizon=30, seed=7)
+    heading, rows = experiment.table()
+    assert heading[1:6] == ["t = 1", "t = 10", "t = 25", "t = 30", "sd"]
+    assert rows[0][4] == f"{experiment.outcomes[0].mean[29]:.3f}"
+    experiment.write_csv(tmp_path / "out.csv")
+    lines = (tmp_path / "out.csv").read_text().splitlines()
+    assert "# seed: 7" in lines
+    assert any("delta = 0.9" in line for line in lines)
+    data = [line for line in lines if not line.startswith("#")]
+    assert data[0] == "algorithm,t,mean,deviation"
+    assert len(data) == 1 + 2 * 30
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"trials": 0}, "trials: 0"),
+        ({"horizon": 0}, "horizon: 0"),
+        ({"noise": 0.0}, "noise: 0.0"),
+        ({"seed": -1}, "seed: -1"),
+    ],
+)
+def test_wrong_settings_are_named(change: dict[str, Any], says: str) -> None:
+    with pytest.raises(DuelError, match=says):
+        simulate(WORLDS["grid"], [PRINTED], **({"trials": 1, "horizon": 1} | change))
+
+
+def test_wrong_players_and_worlds_are_named() -> None:
+    with pytest.raises(DuelError, match="'Chess' is not one of"):
+        simulate(WORLDS["grid"], [replace(PRINTED, algorithm="Chess")], trials=1, horizon=1)
+    chained = replace(PRINTED, options=DuelOptions(chain=True))
+    with pytest.raises(DuelError, match="chained"):
+        simulate(WORLDS["grid"], [chained], trials=1, horizon=1)
+    with pytest.raises(DuelError, match="side 1"):
+        Grid(side=1)
+    with pytest.raises(DuelError, match="'cubic' is not one of"):
+        Electrodes(embedding(5), "cubic")  # type: ignore[arg-type]
