@@ -121,7 +121,8 @@ def _held_at_one(space: Any, grid: Any, name: str, stiffness: Any, inverse: Any)
     ngsolve = _ngsolve()
     field = ngsolve.GridFunction(space)
     field.Set(1.0, definedon=grid.Boundaries(name))
-    field.vec.data -= inverse @ (stiffness.mat @ field.vec)
+    residual = (stiffness.mat * field.vec).Evaluate()
+    field.vec.data -= inverse * residual
     return field
 
 
