@@ -67,7 +67,8 @@ def is_fcmesh(path: str | os.PathLike[str]) -> bool:
 
 def to_nanometres(points: Floats) -> Ints | None:
     """Return the points as whole nanometres, or None when that would change a coordinate."""
-    scaled = np.rint(points * NANOMETRE)
+    with np.errstate(over="ignore"):
+        scaled = np.rint(points * NANOMETRE)
     if not np.all(np.abs(scaled) < 2**31):  # also false for NaN
         return None
     coded = scaled.astype(np.int32)

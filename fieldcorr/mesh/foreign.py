@@ -155,16 +155,18 @@ def _block(raw: Any, kind: str, data: str) -> tuple[NDArray[np.int64], NDArray[n
 
 
 def _names(raw: Any, dimension: int, chosen: Names) -> dict[int, str]:
-    """Return tag -> name: names in the file, changed by ``chosen`` (keys are tags or names)."""
+    """Return tag -> name: names in the file, changed by ``chosen``.
+
+    A key of ``chosen`` that is a whole number is a tag, any other a name in the file.
+    """
     names = {
         int(tag): str(name)
         for name, (tag, size) in ((n, np.ravel(v)[:2]) for n, v in raw.field_data.items())
         if int(size) == dimension
     }
-    by_name = {name: chosen.get(name, name) for name in names.values()}
-    result = {tag: by_name[name] for tag, name in names.items()}
-    result |= {int(key): name for key, name in chosen.items() if key.lstrip("-").isdigit()}
-    return result
+    by_tag = {int(key): name for key, name in chosen.items() if key.lstrip("-").isdigit()}
+    by_name = {key: name for key, name in chosen.items() if not key.lstrip("-").isdigit()}
+    return {tag: by_name.get(name, name) for tag, name in names.items()} | by_tag
 
 
 def _named(

@@ -1,0 +1,231 @@
+"""The compact file: it gives back every bit, and refuses what is damaged or hostile."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from fieldcorr.errors import MeshError
+from fieldcorr.mesh import Mesh, read_mesh, tidy, write_mesh
+from fieldcorr.mesh.fcmesh import decode_rows, encode_rows
+from tests.mesh.boxes import layered_box
+
+BOX = tidy(layered_box())
+indices = hnp.arrays(
+    np.int32, st.tuples(st.integers(0, 6), st.just(5)), elements=st.integers(0, 2**31 - 1)
+)
+
+
+@given(indices)
+def test_rows_are_coded_without_loss(values: np.ndarray) -> None:
+    rows, tags = values[:, :4], values[:, 4]
+    coded = encode_rows(rows, tags)
+    back, back_tags = decode_rows(coded)
+    assert np.array_equal(back, rows)
+    assert np.array_equal(back_tags, tags)
+
+
+coordinates = st.one_of(
+    st.floats(allow_nan=True, allow_infinity=True),
+    st.integers(-(2**31), 2**31).map(lambda nanometres: nanometres / 1e9),
+)
+
+
+@given(points=hnp.arrays(np.float64, (5, 3), elements=coordinates))
+def test_every_coordinate_comes_back(
+    points: np.ndarray, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("m") / "m.fcmesh"
+    mesh = replace(BOX, points=points, cells=BOX.cells % 5, facets=BOX.facets % 5)
+    write_mesh(mesh, path)
+    back = read_mesh(path)
+    assert back.points.tobytes() == mesh.points.tobytes()
+    assert back.hash == mesh.hash
+
+
+def test_everything_comes_back(tmp_path: Path) -> None:
+    mesh = replace(BOX, origin={"made-by": "a test", "sizes": {"rim_mm": 0.1}, "list": [1, 2]})
+    write_mesh(mesh, tmp_path / "m.fcmesh")
+    back = read_mesh(tmp_path / "m.fcmesh")
+    assert (back.tissues, back.facet_names) == (mesh.tissues, mesh.facet_names)
+    assert back.origin == mesh.origin
+    for name in ("points", "cells", "cell_tags", "facets", "facet_tags"):
+        assert np.array_equal(getattr(back, name), getattr(mesh, name))
+
+
+def test_a_file_is_small_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
+    mesh = tidy(layered_box(12))
+    write_mesh(mesh, tmp_path / "m.fcmesh")
+    arrays = mesh.points.nbytes + mesh.cells.nbytes + mesh.cell_tags.nbytes
+    assert (tmp_path / "m.fcmesh").stat().st_size < arrays / 5
+    assert [path.name for path in tmp_path.iterdir()] == ["m.fcmesh"]
+
+
+def test_negative_zero_is_kept(tmp_path: Path) -> None:
+    points = BOX.points.copy()
+    points[0] = [-0.0, 0.0, -0.0]
+    write_mesh(replace(BOX, points=points), tmp_path / "m.fcmesh")
+    assert np.signbit(read_mesh(tmp_path / "m.fcmesh").points[0]).tolist() == [True, False, True]
+
+
+def test_the_same_mesh_makes_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        write_mesh(BOX, tmp_path / f"{name}.fcmesh")
+    assert (tmp_path / "a.fcmesh").read_bytes() == (tmp_path / "b.fcmesh").read_bytes()
+
+
+def test_no_file_and_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(MeshError, match="no such mesh file"):
+        read_mesh(tmp_path / "none.fcmesh")
+    with pytest.raises(MeshError, match="cannot be written"):
+        write_mesh(BOX, tmp_path / "none" / "m.fcmesh")
+
+
+def test_a_unit_cannot_be_given(tmp_path: Path) -> None:
+    with pytest.raises(MeshError, match=r"part of a \.fcmesh file"):
+        read_mesh(tmp_path / "m.fcmesh", unit="mm")
+
+
+Damage = Callable[[h5py.File], None]
+
+
+def replaced(file: h5py.File, name: str, **options: object) -> None:
+    del file[name]
+    file.create_dataset(name, **options)
+
+
+def external_link(file: h5py.File) -> None:
+    del file["points"]
+    file["points"] = h5py.ExternalLink("/etc/hostname", "/points")
+
+
+def soft_link(file: h5py.File) -> None:
+    del file["cells"]
+    file["cells"] = h5py.SoftLink("/points")
+
+
+def external_storage(file: h5py.File) -> None:
+    replaced(file, "points", shape=(3, 2), dtype="<f8", external=[("/etc/passwd", 0, 48)])
+
+
+def virtual(file: h5py.File) -> None:
+    layout = h5py.VirtualLayout(shape=(3, 2), dtype="<f8")
+    layout[:] = h5py.VirtualSource("/etc/passwd", "x", shape=(3, 2))
+    del file["points"]
+    file.create_virtual_dataset("points", layout)
+
+
+def group(file: h5py.File) -> None:
+    del file["facets"]
+    file.create_group("facets")
+
+
+def index_too_large(file: h5py.File) -> None:
+    file["cells"][1, 0] = 10_000
+
+
+def index_negative(file: h5py.File) -> None:
+    file["cells"][0, 0] = -5
+
+
+def index_beyond_32_bits(file: h5py.File) -> None:
+    file["cells"][0, :3] = 2**31 - 1
+
+
+def moved_point(file: h5py.File) -> None:
+    file["points"][0, 5] += 1
+
+
+def other_tissue(file: h5py.File) -> None:
+    file["cells"][4, -1] = 7
+
+
+DAMAGES: list[tuple[Damage, str]] = [
+    (external_link, "points is missing or links elsewhere"),
+    (soft_link, "cells is missing or links elsewhere"),
+    (external_storage, "points keeps its numbers in another file"),
+    (virtual, "points keeps its numbers in another file"),
+    (group, "facets is not an array"),
+    (lambda file: file.__delitem__("cells"), "cells is missing"),
+    (lambda file: replaced(file, "cells", data=np.zeros((5, 4))), "cells has type float64"),
+    (lambda file: replaced(file, "cells", data=np.zeros((4, 4), "<i4")), r"expected \(5, N\)"),
+    (lambda file: replaced(file, "cells", data=np.zeros(20, "<i4")), r"has shape \(20,\)"),
+    (
+        lambda file: replaced(file, "points", shape=(3, 10**12), dtype="<f8", chunks=(1, 1024)),
+        "points claims 24000000000000 bytes in a file of",
+    ),
+    (
+        lambda file: replaced(
+            file, "points", shape=(3, 2), maxshape=(3, None), dtype="<f8", chunks=(3, 2**26)
+        ),
+        "too large",
+    ),
+    (
+        lambda file: replaced(
+            file, "points", shape=(3, 8), dtype="<f8", chunks=(3, 8), compression="lzf"
+        ),
+        "filters that are not allowed",
+    ),
+    (index_too_large, "allowed are 0..111"),
+    (index_negative, "indices run to -"),
+    (index_beyond_32_bits, "out of range"),
+    (other_tissue, "cell_tags holds"),
+    (moved_point, "damaged: the arrays do not match the sha256"),
+    (lambda file: file.attrs.__delitem__("sha256"), "attribute sha256 is missing"),
+    (lambda file: file.attrs.__setitem__("sha256", 5), "attribute sha256 is missing or not a text"),
+    (lambda file: file.attrs.__delitem__("fieldcorr-mesh-format"), "not a fieldcorr mesh"),
+    (lambda file: file.attrs.__setitem__("fieldcorr-mesh-format", "2.0"), "mesh format '2.0'"),
+    (lambda file: file.attrs.__setitem__("tissues", "[1, 2]"), "list of different names"),
+    (lambda file: file.attrs.__setitem__("tissues", '["a", "a"]'), "list of different names"),
+    (lambda file: file.attrs.__setitem__("tissues", "{"), "tissues is not a JSON list"),
+    (lambda file: file.attrs.__setitem__("origin", "[" * 50_000), "origin is not a JSON dict"),
+    (lambda file: file.attrs.__setitem__("origin", json.dumps([])), "origin is not a JSON dict"),
+]
+
+
+@pytest.mark.parametrize(("damage", "message"), DAMAGES)
+def test_damage_is_named(damage: Damage, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "m.fcmesh"
+    write_mesh(BOX, path)
+    with h5py.File(path, "r+") as file:
+        damage(file)
+    with pytest.raises(MeshError, match=message) as caught:
+        read_mesh(path)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_text_is_not_a_mesh(tmp_path: Path) -> None:
+    (tmp_path / "m.fcmesh").write_text("solid cube")
+    with pytest.raises(MeshError, match=r"not a readable \.fcmesh file"):
+        read_mesh(tmp_path / "m.fcmesh")
+
+
+def file_bytes(tmp_path: Path, mesh: Mesh) -> bytes:
+    write_mesh(mesh, tmp_path / "whole.fcmesh")
+    return (tmp_path / "whole.fcmesh").read_bytes()
+
+
+def test_a_cut_or_flipped_file_never_passes_as_another_mesh(tmp_path: Path) -> None:
+    whole = file_bytes(tmp_path, BOX)
+    rng = np.random.default_rng(3)
+    path = tmp_path / "m.fcmesh"
+    for _ in range(60):
+        damaged = bytearray(whole)
+        if rng.random() < 0.3:
+            damaged = damaged[: rng.integers(len(whole))]
+        else:
+            damaged[rng.integers(len(whole))] ^= 1 << rng.integers(8)
+        path.write_bytes(damaged)
+        try:
+            mesh = read_mesh(path)
+        except MeshError:
+            continue
+        assert mesh.hash == BOX.hash
