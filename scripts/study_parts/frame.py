@@ -40,7 +40,6 @@ def say(text: str) -> None:
 
 def reporter(name: str) -> Callable[[str, float], None]:
     """Return a progress function that reports the end of each stage."""
-
     finished: set[str] = set()
 
     def report(stage: str, done: float) -> None:
