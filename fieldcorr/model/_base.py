@@ -12,14 +12,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 class Table(BaseModel):
     """A table of a model file: frozen, strict, no unknown keys."""
 
-    model_config = ConfigDict(
-        frozen=True,
-        strict=True,
-        extra="forbid",
-        allow_inf_nan=False,
-        hide_input_in_errors=False,
-        use_attribute_docstrings=True,
-    )
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False)
 
 
 class SourcedTable(Table):

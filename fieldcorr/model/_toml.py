@@ -47,7 +47,7 @@ def _read_bytes(path: Path) -> bytes:
 def parse_toml(text: str, path: Path) -> dict[str, Any]:
     """Return the tables of a TOML text; a mistake names file, line and column."""
     try:
-        return tomllib.loads(text.replace("\r\n", "\n"))
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ModelError(_syntax_message(str(error), text, path)) from error
     except ValueError as error:

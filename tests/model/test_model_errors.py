@@ -264,6 +264,12 @@ def test_unknown_name_suggests_a_bundled_model() -> None:
         load_model("lumbosacral-656")
 
 
+def test_misspelt_key_is_not_counted_twice(tmp_path: Path) -> None:
+    path = tmp_path / "model.toml"
+    path.write_text(changed(MODEL, "radius_mm = 150.0", "radius_m = 150.0"), encoding="utf-8")
+    assert message_of(path).endswith('did you mean "radius_mm"?')
+
+
 def test_several_mistakes_are_counted(tmp_path: Path) -> None:
     text = changed(MODEL, "radius_mm = 150.0", "radius_mm = -1.0")
     path = tmp_path / "model.toml"

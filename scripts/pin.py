@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Write the pinned requirement files from what is installed in the Python that runs this.
 
-Usage: .venv/bin/python scripts/pin
+Usage: .venv/bin/python scripts/pin.py
 
 What flows in: the dependencies and extras of pyproject.toml and the installed packages. What
 flows out: scripts/requirements-run.txt and scripts/requirements-test.txt, closed under
@@ -62,15 +62,13 @@ def main() -> None:
     extras = project["optional-dependencies"]
     run = closure(project["dependencies"] + BUILD, extras)
     test = closure([t for e in TEST_EXTRAS for t in extras[e]] + TEST_TOOLS, extras)
-    head = "# Pinned by scripts/pin from pyproject.toml; do not edit.\n"
+    head = "# Pinned by scripts/pin.py from pyproject.toml; do not edit.\n"
     write(ROOT / "scripts/requirements-run.txt", run, head)
-    write(
-        ROOT / "scripts/requirements-test.txt", test - run, head + "-r requirements-run.txt\n"
-    )
+    write(ROOT / "scripts/requirements-test.txt", test - run, head + "-r requirements-run.txt\n")
 
 
 if __name__ == "__main__":
     try:
         main()
     except PackageNotFoundError as error:
-        sys.exit(f"scripts/pin: {error.name} is not installed")
+        sys.exit(f"scripts/pin.py: {error.name} is not installed")
