@@ -1,0 +1,93 @@
+"""Which points of a region stand for all of it.
+
+What flows in: points and their volumes, how many samples, a seed. What flows out: indices of points
+and the volume each now stands for. Used by measures that have no Gram matrix.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fieldcorr.errors import CorrelationError
+
+_BITS = 10  # of each coordinate in the order along which samples are spread
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Points chosen from a region.
+
+    Attributes
+    ----------
+    index : ndarray, shape (S,), int64
+        Which points, ascending.
+    weight : ndarray, shape (S,), float64
+        Volume that each sample stands for, m3; sums to the volume of the region.
+    """
+
+    index: NDArray[np.int64]
+    weight: NDArray[np.float64]
+
+
+def choose_samples(
+    weight: ArrayLike,
+    count: int,
+    *,
+    seed: int,
+    points: NDArray[np.float64] | None = None,
+    n_points: int | None = None,
+) -> Samples:
+    """Choose samples with probability proportional to volume, evenly spread.
+
+    The points are put in a row, each as long as its volume, and the row is cut at equal distances
+    after a random start (systematic sampling): every stretch of the row gets its fair share. With
+    ``points`` the row follows a space-filling curve, so every part of the region does.
+
+    Parameters
+    ----------
+    weight : array_like, shape (N,)
+        Volume that each point stands for, m3; points with none are never chosen.
+    count : int
+        Number of samples; if no more points than that have volume, all of them are taken.
+    seed : int
+        Seed of the random start.
+    points : ndarray, shape (N, 3), optional
+        Where the points are, m; they stay in the given order without.
+    n_points : int, optional
+        N, if it is known from elsewhere and to be checked.
+    """
+    w = _checked_weight(weight, n_points)
+    if count < 2:
+        raise CorrelationError(f"samples = {count}: a correlation needs at least 2")
+    inside = np.flatnonzero(w)
+    if len(inside) <= count:
+        return Samples(inside, w[inside])
+    order = inside if points is None else inside[np.argsort(_curve(points[inside]), kind="stable")]
+    ends = np.cumsum(w[order])
+    step = ends[-1] / count
+    cuts = (np.arange(count) + np.random.default_rng(seed).random()) * step
+    hit = np.minimum(np.searchsorted(ends, cuts, side="right"), len(order) - 1)
+    index, times = np.unique(order[hit], return_counts=True)
+    return Samples(index, times * step)
+
+
+def _checked_weight(weight: ArrayLike, n_points: int | None) -> NDArray[np.float64]:
+    w = np.asarray(weight, dtype=np.float64)
+    if w.ndim != 1 or (n_points is not None and len(w) != n_points):
+        raise CorrelationError(f"weight has shape {w.shape}, expected one number per point")
+    if not (np.isfinite(w).all() and (w >= 0.0).all() and w.any()):
+        raise CorrelationError("weights must be finite, not negative and not all zero")
+    return w
+
+
+def _curve(points: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the place of each point (N, 3) on a space-filling curve: bits of x, y, z in turn."""
+    low, high = points.min(axis=0), points.max(axis=0)
+    size = np.where(high > low, high - low, 1.0)
+    cell = ((points - low) / size * (2**_BITS - 1)).astype(np.int64)
+    code = np.zeros(len(points), dtype=np.int64)
+    for bit in range(_BITS):
+        for axis in range(3):
+            code |= ((cell[:, axis] >> bit) & 1) << (3 * bit + axis)
+    return code

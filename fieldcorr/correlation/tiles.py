@@ -1,0 +1,294 @@
+"""Rows of r and neighbourhoods from an embedding, tile by tile.
+
+What flows in: the embedding Z (K, R), which rows, how much memory. What flows out: float32 rows of
+r = Z Z', and CSR neighbourhoods r > threshold in two passes (count, then fill; nothing is ever
+resized). Tiles of any size and any number of threads give the same bytes.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fieldcorr import _parallel
+from fieldcorr.correlation import _kernels as kernels
+from fieldcorr.correlation import _neighbour_kernels as neighbour_kernels
+from fieldcorr.errors import CorrelationError
+
+TILE_BYTES = 64 * 2**20
+"""Memory of a tile unless told otherwise: larger ones were not faster."""
+
+_CACHE_LINE = 64
+# Rows and panels of the blocks that threads share out. Small ranks: 64 rows at once were 2x slower
+# (too many memory pages written in turn). Large ranks: blocks whose panels stay in the cache.
+_BLOCK_SMALL_RANK = 32, 64
+_BLOCK_LARGE_RANK = 128, 4
+
+
+@dataclass(frozen=True, eq=False)
+class PackedEmbedding:
+    """An embedding laid out for the kernel of r; make it with :func:`pack_embedding`.
+
+    Attributes
+    ----------
+    panels : ndarray, shape (P, R, 16), float64
+        Configuration 16 p + c at [p, :, c]; zeros after the last.
+    size : int
+        K, the number of configurations.
+    """
+
+    panels: NDArray[np.float64]
+    size: int
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbourhoods:
+    """Neighbours of every configuration as the three arrays of a CSR matrix.
+
+    Attributes
+    ----------
+    indptr : ndarray, shape (K + 1,), int64
+        Row i owns the entries indptr[i] ... indptr[i + 1].
+    indices : ndarray, int32 (int64 if K > 2^31)
+        Columns, ascending within a row, without the diagonal.
+    data : ndarray, float32
+        r of each entry.
+    """
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[Any]
+    data: NDArray[np.float32]
+
+
+def pack_embedding(embedding: ArrayLike | PackedEmbedding) -> PackedEmbedding:
+    """Lay an embedding (K, R) out for the kernel of r; do it once when asking for many tiles."""
+    if isinstance(embedding, PackedEmbedding):
+        return embedding
+    z = np.asarray(embedding, dtype=np.float64)
+    if z.ndim != 2 or 0 in z.shape:
+        raise CorrelationError(f"an embedding has shape (K, R), not {z.shape}")
+    if not np.isfinite(z).all():
+        row = int(np.flatnonzero(~np.isfinite(z).all(axis=1))[0])
+        raise CorrelationError(f"row {row} of the embedding is not finite")
+    return PackedEmbedding(_panels(z), len(z))
+
+
+def _panels(z: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return Z in panels; aligned, because vectors that straddle cache lines cost 20 %."""
+    size, rank = z.shape
+    whole, rest = divmod(size, kernels.PANEL)
+    shape = (whole + (rest > 0), rank, kernels.PANEL)
+    raw = np.zeros(int(np.prod(shape)) + _CACHE_LINE // 8)
+    skip = -raw.ctypes.data % _CACHE_LINE // 8
+    panels = raw[skip : skip + int(np.prod(shape))].reshape(shape)
+    panels[:whole] = z[: whole * kernels.PANEL].reshape(whole, kernels.PANEL, rank).swapaxes(1, 2)
+    if rest:
+        panels[whole, :, :rest] = z[whole * kernels.PANEL :].T
+    return panels
+
+
+def correlation_rows(
+    embedding: ArrayLike | PackedEmbedding,
+    start: int,
+    stop: int,
+    out: NDArray[np.float32] | None = None,
+    *,
+    threads: int | None = None,
+) -> NDArray[np.float32]:
+    """Return the rows start ... stop of r = Z Z'.
+
+    Parameters
+    ----------
+    embedding : array_like, shape (K, R), or PackedEmbedding
+        Unit rows.
+    start, stop : int
+        Rows wanted.
+    out : ndarray, shape (stop - start, K), float32, optional
+        Where to put them; a new array by default.
+    threads : int, optional
+        Number of threads, all by default. The bytes do not depend on it.
+
+    Returns
+    -------
+    ndarray, shape (stop - start, K), float32
+        Within [-1, 1]; exactly 1 on the diagonal and exactly -r for mirrored rows.
+    """
+    packed = pack_embedding(embedding)
+    if not 0 <= start <= stop <= packed.size:
+        raise CorrelationError(f"rows {start} to {stop} are not within 0 to {packed.size}")
+    shape = stop - start, packed.size
+    rows = np.empty(shape, dtype=np.float32) if out is None else out
+    if rows.shape != shape or rows.dtype != np.float32 or not rows.flags.c_contiguous:
+        raise CorrelationError(
+            f"out must be a contiguous float32 array of shape {shape}, "
+            f"not {rows.dtype} of shape {rows.shape}"
+        )
+    small = packed.panels.shape[1] <= kernels.DEPTH
+    block = _BLOCK_SMALL_RANK if small else _BLOCK_LARGE_RANK
+    with _parallel.threads(threads):
+        kernels.fill_rows(packed.panels, start, *block, rows)
+    return rows
+
+
+def tiles(size: int, memory: int | None = None) -> Iterator[tuple[int, int]]:
+    """Cut rows 0 ... size into (start, stop) so that a float32 tile takes at most ``memory`` bytes.
+
+    A tile has at least one row, however little memory is given.
+    """
+    rows = max(1, (TILE_BYTES if memory is None else memory) // (4 * size))
+    rows -= rows % kernels.ROWS if rows > kernels.ROWS else 0
+    for start in range(0, size, rows):
+        yield start, min(size, start + rows)
+
+
+def index_dtype(size: int) -> np.dtype[Any]:
+    """Return the type of column indices: int32, or int64 if K needs it."""
+    return np.dtype(np.int32 if size <= 2**31 else np.int64)
+
+
+def neighbour_counts(
+    rows: NDArray[np.float32],
+    start: int,
+    *,
+    threshold: float = 0.0,
+    top: int | None = None,
+    threads: int | None = None,
+) -> NDArray[np.int64]:
+    """First pass: how many neighbours each of some rows of r has.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (n, K), float32
+        Rows start ... start + n of r.
+    start : int
+        Number of the first row.
+    threshold : float
+        A neighbour has r > threshold.
+    top : int, optional
+        Keep at most this many neighbours per row, the largest.
+    threads : int, optional
+        Number of threads, all by default.
+
+    Returns
+    -------
+    ndarray, shape (n,), int64
+    """
+    _check_rows(rows, start)
+    counts = np.empty(len(rows), dtype=np.int64)
+    with _parallel.threads(threads):
+        neighbour_kernels.count_neighbours(
+            rows, start, _below(threshold), _limit(top, rows.shape[1]), counts
+        )
+    return counts
+
+
+def neighbour_fill(
+    rows: NDArray[np.float32],
+    start: int,
+    counts: NDArray[np.int64],
+    *,
+    threshold: float = 0.0,
+    top: int | None = None,
+    indices: NDArray[Any] | None = None,
+    data: NDArray[np.float32] | None = None,
+    threads: int | None = None,
+) -> tuple[NDArray[Any], NDArray[np.float32]]:
+    """Second pass: the neighbours of some rows of r, ascending, without the diagonal.
+
+    Parameters
+    ----------
+    rows, start, threshold, top, threads
+        As in the first pass.
+    counts : ndarray, shape (n,), int64
+        What the first pass returned.
+    indices, data : ndarray, shape (sum of counts,), optional
+        Where to put columns and r; new arrays by default.
+
+    Returns
+    -------
+    indices, data : ndarray
+        Columns and r, row after row. Of equally large r at the end of a row limited by ``top`` the
+        lower columns are kept.
+    """
+    _check_rows(rows, start)
+    limit = _limit(top, rows.shape[1])
+    if counts.shape != (len(rows),) or (counts < 0).any() or (counts > limit).any():
+        raise CorrelationError("counts are not those of the first pass over these rows")
+    indptr = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+    if indices is None:
+        indices = np.empty(indptr[-1], dtype=index_dtype(rows.shape[1]))
+    if data is None:
+        data = np.empty(indptr[-1], dtype=np.float32)
+    if not indices.shape == data.shape == (indptr[-1],):
+        raise CorrelationError(f"{indptr[-1]} neighbours do not fit into arrays of {data.shape}")
+    with _parallel.threads(threads):
+        neighbour_kernels.fill_neighbours(
+            rows, start, _below(threshold), limit, indptr, indices, data
+        )
+    return indices, data
+
+
+def neighbourhoods(
+    embedding: ArrayLike | PackedEmbedding,
+    *,
+    threshold: float = 0.0,
+    top: int | None = None,
+    memory: int | None = None,
+    threads: int | None = None,
+) -> Neighbourhoods:
+    """Return the neighbours of every configuration, all in memory.
+
+    Parameters
+    ----------
+    embedding : array_like, shape (K, R), or PackedEmbedding
+        Unit rows.
+    threshold : float
+        A neighbour has r > threshold; 0 gives the exact positive part.
+    top : int, optional
+        Keep at most this many neighbours per row. The neighbourhoods are not symmetric then.
+    memory : int, optional
+        Bytes for a tile of r.
+    threads : int, optional
+        Number of threads, all by default.
+    """
+    packed = pack_embedding(embedding)
+    options: dict[str, Any] = {"threshold": threshold, "top": top, "threads": threads}
+    counts = np.empty(packed.size, dtype=np.int64)
+    for start, stop in tiles(packed.size, memory):
+        rows = correlation_rows(packed, start, stop, threads=threads)
+        counts[start:stop] = neighbour_counts(rows, start, **options)
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    indices = np.empty(indptr[-1], dtype=index_dtype(packed.size))
+    data = np.empty(indptr[-1], dtype=np.float32)
+    for start, stop in tiles(packed.size, memory):
+        rows = correlation_rows(packed, start, stop, threads=threads)
+        entries = slice(indptr[start], indptr[stop])
+        neighbour_fill(
+            rows, start, counts[start:stop], indices=indices[entries], data=data[entries], **options
+        )
+    return Neighbourhoods(indptr, indices, data)
+
+
+def _below(threshold: float) -> np.float32:
+    """Return the largest float32 that is not above the threshold: r > it means r > threshold."""
+    if not np.isfinite(threshold):
+        raise CorrelationError(f"threshold = {threshold}: must be finite")
+    near = np.float32(threshold)
+    return near if float(near) <= threshold else np.nextafter(near, np.float32(-np.inf))
+
+
+def _limit(top: int | None, size: int) -> int:
+    if top is not None and top < 1:
+        raise CorrelationError(f"top = {top}: must be at least 1")
+    return size if top is None else top
+
+
+def _check_rows(rows: NDArray[np.float32], start: int) -> None:
+    sound = rows.ndim == 2 and rows.dtype == np.float32 and rows.flags.c_contiguous
+    if not (sound and start >= 0 and start + len(rows) <= rows.shape[-1]):
+        raise CorrelationError(
+            f"rows must be contiguous float32 rows of a square r, not {rows.dtype} of shape "
+            f"{rows.shape} from row {start} on"
+        )

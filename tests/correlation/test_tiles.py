@@ -1,0 +1,183 @@
+"""Rows of r and neighbourhoods: exact laws, the definition, and the same bytes however cut."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from fieldcorr.correlation.tiles import (
+    Neighbourhoods,
+    correlation_rows,
+    index_dtype,
+    neighbour_counts,
+    neighbour_fill,
+    neighbourhoods,
+    pack_embedding,
+    tiles,
+)
+from fieldcorr.correlation.update import EmbeddingSource
+from fieldcorr.errors import CorrelationError
+from tests.correlation.strategies import embeddings
+
+
+def whole(z: NDArray[np.float64]) -> NDArray[np.float32]:
+    return correlation_rows(z, 0, len(z))
+
+
+def reference_neighbours(
+    r: NDArray[np.float32], threshold: float, top: int | None
+) -> list[tuple[list[int], list[float]]]:
+    """Sort each row by r, largest first and lower column first; cut; put columns in order."""
+    result = []
+    for i, row in enumerate(r.tolist()):
+        near = [(-value, j) for j, value in enumerate(row) if value > threshold and j != i]
+        kept = sorted(j for _, j in sorted(near)[:top])
+        result.append((kept, [row[j] for j in kept]))
+    return result
+
+
+def as_lists(found: Neighbourhoods) -> list[tuple[list[int], list[float]]]:
+    cuts = found.indptr[1:-1]
+    columns, values = np.split(found.indices, cuts), np.split(found.data, cuts)
+    return [(c.tolist(), v.tolist()) for c, v in zip(columns, values, strict=True)]
+
+
+@given(embeddings(least=1))
+def test_r_is_the_product_of_the_embedding(z: NDArray[np.float64]) -> None:
+    r = whole(z)
+    assert r.dtype == np.float32
+    np.testing.assert_allclose(r, z @ z.T, rtol=0, atol=6.1e-8)
+
+
+@given(embeddings(least=1))
+def test_exact_laws_of_r(z: NDArray[np.float64]) -> None:
+    both = np.concatenate([z, -z])
+    r = whole(both)
+    count = len(z)
+    assert (np.diag(r) == 1.0).all()
+    assert np.array_equal(r, r.T)
+    assert np.abs(r).max() <= 1.0
+    assert np.array_equal(r[:count, count:], -r[:count, :count])
+
+
+@given(st.data(), embeddings(least=1))
+def test_any_rows_are_the_rows_of_the_whole(data: st.DataObject, z: NDArray[np.float64]) -> None:
+    start = data.draw(st.integers(0, len(z)))
+    stop = data.draw(st.integers(start, len(z)))
+    assert correlation_rows(z, start, stop).tobytes() == whole(z)[start:stop].tobytes()
+
+
+@given(embeddings())
+def test_tiles_and_updates_see_the_same_r(z: NDArray[np.float64]) -> None:
+    r, source = whole(z), EmbeddingSource(z)
+    for i in range(len(z)):
+        assert source.row(i).tobytes() == r[i].tobytes()
+
+
+@pytest.mark.parametrize(("count", "rank"), [(1, 1), (300, 15), (1203, 16), (150, 128), (301, 400)])
+def test_bytes_do_not_depend_on_threads_or_tiles(count: int, rank: int) -> None:
+    rng = np.random.default_rng(count)
+    z = rng.standard_normal((count, rank))
+    z /= np.linalg.norm(z, axis=1)[:, None]
+    one = correlation_rows(z, 0, count, threads=1)
+    np.testing.assert_allclose(one, z @ z.T, rtol=0, atol=6.1e-8)
+    assert correlation_rows(z, 0, count, threads=2).tobytes() == one.tobytes()
+    packed = pack_embedding(z)
+    for memory in (1, 44 * count, 4 * 77 * count):
+        parts = [correlation_rows(packed, a, b) for a, b in tiles(count, memory)]
+        assert np.concatenate(parts).tobytes() == one.tobytes()
+
+
+def test_more_than_65536_columns() -> None:
+    z = np.random.default_rng(5).standard_normal((5, 70_000))
+    z /= np.linalg.norm(z, axis=1)[:, None]
+    np.testing.assert_allclose(whole(z), z @ z.T, rtol=0, atol=6.1e-8)
+
+
+def test_rows_go_where_they_are_told() -> None:
+    z = np.eye(20)
+    out = np.full((5, 20), 7, np.float32)
+    assert correlation_rows(z, 3, 8, out) is out
+    assert np.array_equal(out, np.eye(20, dtype=np.float32)[3:8])
+
+
+@given(
+    embeddings(least=1),
+    st.sampled_from([0.0, -0.5, 0.3, 0.999, -2.0]),
+    st.none() | st.integers(1, 12),
+)
+def test_neighbourhoods_follow_their_definition(
+    z: NDArray[np.float64], threshold: float, top: int | None
+) -> None:
+    found = neighbourhoods(z, threshold=threshold, top=top)
+    assert found.indptr.dtype == np.int64
+    assert found.indices.dtype == np.int32
+    assert found.data.dtype == np.float32
+    assert as_lists(found) == reference_neighbours(whole(z), threshold, top)
+
+
+@pytest.mark.parametrize("top", [None, 5])
+def test_neighbourhood_bytes_do_not_depend_on_threads_or_memory(top: int | None) -> None:
+    rng = np.random.default_rng(9)
+    # Few distinct directions: many equal r, so that ties decide.
+    z = np.repeat(np.eye(4), 60, axis=0)[rng.permutation(240)]
+    z[:100] += 0.1 * rng.standard_normal((100, 4))
+    z /= np.linalg.norm(z, axis=1)[:, None]
+    wanted = neighbourhoods(z, top=top, threads=1)
+    for memory, threads in ((1, 2), (5000, 1), (10**6, 2)):
+        found = neighbourhoods(z, top=top, memory=memory, threads=threads)
+        for name in ("indptr", "indices", "data"):
+            assert getattr(found, name).tobytes() == getattr(wanted, name).tobytes()
+
+
+def test_a_threshold_between_two_floats_means_what_it_says() -> None:
+    # float32(0.3) is above 0.3: an entry of that value is a neighbour.
+    rows = np.array([[1.0, 0.3], [0.3, 1.0]], np.float32)
+    assert neighbour_counts(rows, 0, threshold=0.3).tolist() == [1, 1]
+    assert neighbour_counts(rows, 0, threshold=float(np.float32(0.3))).tolist() == [0, 0]
+
+
+def test_two_passes_over_given_rows() -> None:
+    rows = np.array([[0.5, 1.0, -0.2, 0.0, 0.25]], np.float32)
+    counts = neighbour_counts(rows, 1)
+    indices, data = neighbour_fill(rows, 1, counts)
+    assert indices.tolist() == [0, 4]
+    assert data.tolist() == [0.5, 0.25]
+
+
+@given(st.integers(1, 5000), st.integers(1, 10**6))
+def test_tiles_cover_all_rows_once_within_memory(size: int, memory: int) -> None:
+    cut = list(tiles(size, memory))
+    assert [start for start, _ in cut] == [0, *[stop for _, stop in cut[:-1]]]
+    assert cut[-1][1] == size
+    assert all((b - a == 1) or 4 * size * (b - a) <= memory for a, b in cut)
+
+
+def test_indices_are_int32_as_long_as_they_fit() -> None:
+    assert index_dtype(2**31) == np.int32
+    assert index_dtype(2**31 + 1) == np.int64
+
+
+def test_wrong_input_is_named() -> None:
+    z = np.eye(4)
+    rows = whole(z)
+    for start, stop in ((-1, 2), (3, 2), (0, 5)):
+        with pytest.raises(CorrelationError, match=f"rows {start} to {stop}"):
+            correlation_rows(z, start, stop)
+    with pytest.raises(CorrelationError, match="out must be"):
+        correlation_rows(z, 0, 2, np.empty((2, 3), np.float32))
+    with pytest.raises(CorrelationError, match="shape"):
+        pack_embedding(np.zeros(3))
+    with pytest.raises(CorrelationError, match="row 1"):
+        pack_embedding([[1.0], [np.nan]])
+    with pytest.raises(CorrelationError, match="top = 0"):
+        neighbour_counts(rows, 0, top=0)
+    with pytest.raises(CorrelationError, match="threshold = nan"):
+        neighbour_counts(rows, 0, threshold=np.nan)
+    with pytest.raises(CorrelationError, match="from row 1"):
+        neighbour_counts(rows, 1)
+    with pytest.raises(CorrelationError, match="first pass"):
+        neighbour_fill(rows, 0, np.array([1, 2, 3]))
+    with pytest.raises(CorrelationError, match="do not fit"):
+        neighbour_fill(rows, 0, np.ones(4, np.int64), data=np.empty(9, np.float32))
