@@ -1,0 +1,1 @@
+"""Tests of stores of earlier versions."""

@@ -1,0 +1,214 @@
+"""What consumers get from a store."""
+
+import os
+import pickle
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fieldcorr.correlation import correlation_rows
+from fieldcorr.correlation.reference import kappa_tau_reference
+from fieldcorr.errors import ConfigurationError, StoreError
+from fieldcorr.store import Options, Store, open_store
+from tests.store.synthetic import make_store, values
+
+
+@pytest.fixture(scope="module")
+def store(small_store: Path) -> Store:
+    return open_store(small_store)
+
+
+@pytest.fixture(scope="module")
+def lean(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """Return a slim store without matrix."""
+    path = tmp_path_factory.mktemp("lean") / "lean.h5"
+    return open_store(make_store(path, values(slim=True), options=Options(matrix=False)))
+
+
+def test_arrays_are_what_was_written(store: Store) -> None:
+    wanted = values()
+    assert len(store) == 180
+    np.testing.assert_array_equal(store.polarity, wanted["/configurations/polarity"])
+    np.testing.assert_array_equal(store.ids, wanted["/configurations/id"])
+    np.testing.assert_array_equal(store.current, wanted["/configurations/current"])
+    np.testing.assert_array_equal(store.embedding, wanted["/correlation/embedding"])
+    np.testing.assert_array_equal(store.contact_positions, wanted["/contacts/position"])
+    assert store.contact_names == wanted["/contacts/name"]
+    assert store.polarity.dtype == np.int8
+    assert not store.embedding.flags.writeable
+
+
+def test_rows_are_the_same_with_and_without_matrix(store: Store, lean: Store) -> None:
+    want = correlation_rows(store.embedding, 0, len(store))
+    for i in (0, 7, 179):
+        np.testing.assert_array_equal(store.row(i), want[i])
+        np.testing.assert_array_equal(lean.row(i), want[i])
+        assert store.row(i).dtype == np.float32
+
+
+def test_neighbours_are_the_positive_part_of_the_row(store: Store) -> None:
+    for i in (0, 91, 179):
+        indices, r = store.neighbours(i)
+        row = store.row(i)
+        row[i] = -1.0
+        np.testing.assert_array_equal(indices, np.flatnonzero(row > 0))
+        np.testing.assert_array_equal(r, row[indices])
+
+
+def test_kappa_tau_follows_the_definition(store: Store) -> None:
+    r = np.stack([store.row(i) for i in range(len(store))])
+    kappa, tau = store.kappa_tau(3, 77)
+    want_kappa, want_tau = kappa_tau_reference(r, 3, 77)
+    np.testing.assert_allclose(kappa, want_kappa, atol=1e-12)
+    np.testing.assert_allclose(tau, want_tau, atol=1e-12)
+
+
+def test_configurations_are_found_by_text_and_id(store: Store) -> None:
+    for i in (0, 42, 179):
+        assert store.index_of(store.texts[i]) == i
+        assert store.index_of(int(store.ids[i])) == i
+    with pytest.raises(ConfigurationError, match="not in this store"):
+        store.index_of("0+")
+    with pytest.raises(ConfigurationError, match="unknown contact"):
+        store.index_of("9- 0+")
+
+
+@pytest.mark.parametrize("row", [-1, 180, 10**12])
+def test_rows_that_do_not_exist_are_refused(store: Store, row: int) -> None:
+    for read in (store.row, store.neighbours, lambda i: store.kappa_tau(i, 0)):
+        with pytest.raises(ConfigurationError, match=f"no configuration {row}"):
+            read(row)
+
+
+def test_the_hash_names_configurations_and_correlations(store: Store, lean: Store) -> None:
+    assert store.hash == lean.hash
+    assert len(store.hash) == 64
+
+
+def test_the_hash_changes_with_the_correlations(store: Store, tmp_path: Path) -> None:
+    other = values()
+    other["/correlation/embedding"] = np.roll(other["/correlation/embedding"], 1, axis=1)
+    with open_store(make_store(tmp_path / "other.h5", other)) as changed:
+        assert changed.hash != store.hash
+
+
+def test_potential_interpolates_with_the_basis_of_the_elements(store: Store) -> None:
+    fields = store.fields
+    i = store.index_of("0- 3+")
+    nodal = store.current[i] @ store.array("/leadfield/nodal").astype(np.float64)
+    np.testing.assert_allclose(store.potential(i, fields.node_points), nodal, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(
+        store.potential(i, store.array("/leadfield/points")),
+        store.current[i] @ store.array("/leadfield/potential"),
+        rtol=1e-6,
+    )
+    assert np.isnan(store.potential(i, [[2.0, 0.5, 0.5], [np.nan, 0, 0]])).all()
+
+
+def test_potential_of_a_configuration_that_is_no_row(tmp_path: Path, store: Store) -> None:
+    with open_store(make_store(tmp_path / "few.h5", values(count=20))) as few:
+        text = store.texts[150]
+        with pytest.raises(ConfigurationError, match="not in this store"):
+            few.index_of(text)
+        point = [[0.3, 0.4, 0.5]]
+        want = store.potential(150, point)
+        np.testing.assert_allclose(few.potential(text, point), want, rtol=1e-9)
+        np.testing.assert_allclose(few.potential(store.polarity[150], point), want, rtol=1e-9)
+
+
+def test_a_polarity_of_the_wrong_kind_is_refused(store: Store) -> None:
+    for wrong in ([1, -1], [2, -1, 0, 0, 0]):
+        with pytest.raises(ConfigurationError, match="a polarity needs 5 values"):
+            store.currents_of(wrong)
+
+
+def test_a_slim_store_says_that_it_has_no_fields(lean: Store) -> None:
+    with pytest.raises(StoreError, match="slim"):
+        lean.potential(0, [[0.5, 0.5, 0.5]])
+
+
+def test_order_one_fields(tmp_path: Path) -> None:
+    with open_store(make_store(tmp_path / "one.h5", values(order=1))) as store:
+        assert store.fields.order == 1
+        nodal = store.current[5] @ store.array("/leadfield/nodal").astype(np.float64)
+        np.testing.assert_allclose(store.potential(5, store.fields.points), nodal, atol=1e-9)
+
+
+def test_opening_takes_milliseconds_and_loads_no_numba(small_store: Path) -> None:
+    program = (
+        "import sys; from fieldcorr.store import open_store\n"
+        f"with open_store({str(small_store)!r}) as s: s.polarity, s.row(3), s.neighbours(3), s.hash\n"
+        "assert 'numba' not in sys.modules and 'scipy' not in sys.modules, 'heavy import'\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+    seconds = []
+    for _ in range(10):
+        started = time.perf_counter()
+        open_store(small_store).close()
+        seconds.append(time.perf_counter() - started)
+    assert min(seconds) < 0.05
+
+
+def test_many_readers_at_once(small_store: Path, store: Store) -> None:
+    def read(i: int) -> bool:
+        with open_store(small_store) as mine:
+            return bool((mine.row(i) == store.row(i)).all())
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(read, range(64)))
+
+
+def test_other_processes_may_read_at_the_same_time(small_store: Path, store: Store) -> None:
+    program = (
+        "import sys, h5py; from fieldcorr.store import open_store\n"
+        "s = open_store(sys.argv[1]); f = h5py.File(sys.argv[1]); print(s.row(3)[4])"
+    )
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", program, str(small_store)], stdout=subprocess.PIPE, text=True
+        )
+        for _ in range(3)
+    ]
+    for process in running:
+        assert float(process.communicate(timeout=60)[0]) == pytest.approx(store.row(3)[4])
+
+
+def test_a_store_can_be_sent_to_another_process(store: Store) -> None:
+    again = pickle.loads(pickle.dumps(store))
+    np.testing.assert_array_equal(again.row(5), store.row(5))
+
+
+def test_closing_ends_reading_but_not_what_was_read(small_store: Path) -> None:
+    with open_store(small_store) as closed:
+        polarity = closed.polarity
+    assert polarity.shape == (180, 5)
+    with pytest.raises(StoreError):
+        closed.row(0)
+
+
+def test_info_says_what_a_person_wants_to_know(store: Store) -> None:
+    facts = store.info
+    assert facts["configurations"] == 180
+    assert facts["size_bytes"] == os.path.getsize(store.path)
+    # Every configuration has its mirror with the opposite sign: half of the others are positive.
+    assert facts["neighbours_per_row"]["0"] == pytest.approx(89, abs=1)
+    assert list(facts["neighbours_per_row"]) == ["0", "0.3", "0.5", "0.9"]
+
+
+@pytest.mark.parametrize("content", [b"", b"not a store at all", b"\x89HDF\r\n\x1a\n" + bytes(99)])
+def test_what_is_no_store_is_refused_in_one_line(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "no.h5"
+    path.write_bytes(content)
+    with pytest.raises(StoreError, match=r"no\.h5: damaged or not a store") as caught:
+        open_store(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="no such file"):
+        open_store(tmp_path / "absent.h5")
