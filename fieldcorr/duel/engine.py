@@ -83,6 +83,11 @@ class Engine(ABC):
         self._settle()
         self._relearn()
 
+    def _repr_html_(self) -> str:
+        from fieldcorr._summary import duel_card
+
+        return duel_card(self)
+
     # -- asking ---------------------------------------------------------------------------------
 
     def ask(self) -> tuple[int, int]:

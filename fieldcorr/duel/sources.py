@@ -77,6 +77,8 @@ class CorrelationSource:
         Returns a sha256 that tells these correlations from others; called only for journals.
     label
         Returns the name of an arm.
+    picture
+        Returns the drawing of an arm as SVG, for notebooks; empty where there is nothing to draw.
     """
 
     def __init__(
@@ -85,10 +87,12 @@ class CorrelationSource:
         *,
         fingerprint: Callable[[], str],
         label: Callable[[int], str] = str,
+        picture: Callable[[int], str] = lambda arm: "",
     ) -> None:
         self._update = update
         self._fingerprint = fingerprint
         self._label = label
+        self._picture = picture
 
     def __len__(self) -> int:
         """Return the number of arms K."""
@@ -113,6 +117,10 @@ class CorrelationSource:
     def label(self, arm: int) -> str:
         """Return the name of an arm."""
         return self._label(arm)
+
+    def picture(self, arm: int) -> str:
+        """Return the drawing of an arm as SVG; empty where there is nothing to draw."""
+        return self._picture(arm)
 
 
 def as_source(correlation: Any, *, via: Via = "auto") -> CorrelationSource:
@@ -154,8 +162,17 @@ def source_from_store(store: "Store", *, via: Via = "auto") -> CorrelationSource
     else:
         update = EmbeddingSource(store.embedding)
     return CorrelationSource(
-        update, fingerprint=lambda: store.hash, label=lambda arm: store.texts[arm]
+        update,
+        fingerprint=lambda: store.hash,
+        label=lambda arm: store.texts[arm],
+        picture=lambda arm: _array_picture(store, arm),
     )
+
+
+def _array_picture(store: "Store", arm: int) -> str:
+    from fieldcorr._summary import array_svg, layout_of
+
+    return array_svg(layout_of(store), store.polarity[arm])
 
 
 def source_from_matrix(matrix: ArrayLike) -> CorrelationSource:

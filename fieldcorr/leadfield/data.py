@@ -66,6 +66,11 @@ class LeadField:
     identities: Mapping[str, float]
     times: Mapping[str, float]
 
+    def _repr_html_(self) -> str:
+        from fieldcorr._summary import lead_field_card
+
+        return lead_field_card(self)
+
     @property
     def order(self) -> int:
         """Order of the elements."""

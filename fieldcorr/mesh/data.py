@@ -87,6 +87,11 @@ class Mesh:
             digest.update(name.encode() + b"\0")
         return digest.hexdigest()
 
+    def _repr_html_(self) -> str:
+        from fieldcorr._summary import mesh_card
+
+        return mesh_card(self)
+
     def volumes(self) -> Floats:
         """Return the signed volume of every cell, (T,) m3: det(p1 - p0, p2 - p0, p3 - p0) / 6."""
         return tetrahedron_volumes(self.points, self.cells)

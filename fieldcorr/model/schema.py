@@ -129,6 +129,11 @@ class Model(ModelFile):
         """sha256 of the shapes alone, the same for a fine and a coarse mesh."""
         return _digest(self._shapes())
 
+    def _repr_html_(self) -> str:
+        from fieldcorr._summary import model_card
+
+        return model_card(self)
+
     def content(self) -> dict[str, Any]:
         """Return every value of the model, device included, with defaults filled in."""
         return self.model_dump(mode="json", exclude={"text", "path"})

@@ -1,0 +1,27 @@
+"""What objects look like in a notebook: short HTML with the array drawn inline as SVG.
+
+What flows in: names, positions and plain figures. What flows out: strings. Nothing but the standard
+library and numpy is needed, so that stores and duels stay light; ``layout`` knows where contacts
+lie, ``svg`` draws them, ``html`` sets tables, ``cards`` puts together the summary of each class.
+"""
+
+from fieldcorr._summary.cards import (
+    duel_card,
+    lead_field_card,
+    mesh_card,
+    model_card,
+    store_card,
+)
+from fieldcorr._summary.layout import ArrayLayout, layout_of
+from fieldcorr._summary.svg import array_svg
+
+__all__ = [
+    "ArrayLayout",
+    "array_svg",
+    "duel_card",
+    "layout_of",
+    "lead_field_card",
+    "mesh_card",
+    "model_card",
+    "store_card",
+]

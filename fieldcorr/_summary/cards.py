@@ -1,0 +1,185 @@
+"""The summary of each class that a notebook may show.
+
+What flows in: a model, mesh, lead field, store or duel engine. What flows out: HTML. The classes
+call these from ``_repr_html_``; nothing is computed that the object would not answer at once.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fieldcorr._summary.html import card
+from fieldcorr._summary.layout import layout_of
+from fieldcorr._summary.svg import array_svg
+from fieldcorr._summary.units import count, prefix, quantity
+from fieldcorr.configurations.text import format_configuration
+
+if TYPE_CHECKING:
+    from fieldcorr.duel.engine import Engine
+    from fieldcorr.leadfield import LeadField
+    from fieldcorr.mesh import Mesh
+    from fieldcorr.model import Model
+    from fieldcorr.store import Store
+
+SHOWN_SURVIVORS = 5
+_CUBE_STEPS = ((1e-3, "L", 1e-3), (1e-7, "cm\u00b3", 1e-6), (0.0, "mm\u00b3", 1e-9))
+
+
+def model_card(model: "Model") -> str:
+    """Return the summary of a model."""
+    geometry, array, region = model.geometry, model.array, model.region
+    cord, sac = geometry.cord, geometry.sac
+    rows = {
+        "cord": f"{cord.width_mm:g} \u00d7 {cord.depth_mm:g} mm, "
+        f"{cord.dorsal_csf_mm:g} mm of CSF behind it",
+        "dural sac": f"{sac.width_mm:g} \u00d7 {sac.depth_mm:g} mm, "
+        f"dura {sac.dura_thickness_mm:g} mm",
+        "array": f"{model.device.name}, {len(model.device.contacts)} contacts, "
+        f"left {array.offset_left_mm:g} mm, rostral {array.offset_rostral_mm:g} mm, "
+        f"yaw {array.yaw_degree:g}\u00b0",
+        "tissues": _conductivities(model),
+        "contacts": f"{model.contacts.model}; outer boundary {model.boundary.outer}",
+        "drive": model.drive.mode,
+        "compared": f"{model.measure.kind} in {', '.join(region.tissues)} ({region.half}), "
+        f"\u00b1{region.window_half_length_mm:g} mm around the array",
+        "configurations": f"preset {model.rules.preset}",
+        "hash": model.hash[:12],
+    }
+    picture = array_svg(layout_of(model))
+    return card(f"Model {model.name}", rows, note=model.description, pictures=[(picture, "")])
+
+
+def _conductivities(model: "Model") -> str:
+    texts = []
+    for name, tissue in model.tissues.items():
+        across, _, along = tissue.principal_S_per_m
+        texts.append(f"{name} {across:g}" if across == along else f"{name} {along:g} / {across:g}")
+    return ", ".join(texts) + " S/m (along / across)"
+
+
+def mesh_card(mesh: "Mesh") -> str:
+    """Return the summary of a mesh."""
+    volumes = np.bincount(mesh.cell_tags, mesh.volumes(), minlength=len(mesh.tissues))
+    parts = [f"{name} {_volume(v)}" for name, v in zip(mesh.tissues, volumes, strict=True)]
+    areas = np.bincount(mesh.facet_tags, mesh.facet_areas(), minlength=len(mesh.facet_names))
+    contacts = [k for k, name in enumerate(mesh.facet_names) if name not in ("outer", "case")]
+    size = np.ptp(mesh.points, axis=0) if mesh.n_points else np.zeros(3)
+    rows = {
+        "tetrahedra": count(mesh.n_cells),
+        "points": count(mesh.n_points),
+        "extent": " \u00d7 ".join(f"{1e3 * s:.3g}" for s in size) + " mm (left, dorsal, rostral)",
+        "volumes": ", ".join(parts),
+        "hash": mesh.hash[:12],
+    }
+    if contacts:
+        mean = float(areas[contacts].mean())
+        rows["contacts"] = f"{len(contacts)} of {1e6 * mean:.3g} mm\u00b2 on average"
+    return card("Mesh", rows, pictures=[(_array_of(mesh), "")])
+
+
+def lead_field_card(field: "LeadField") -> str:
+    """Return the summary of a lead field."""
+    diagonal = np.diagonal(field.admittance)
+    worst = max(field.identities.items(), key=lambda item: item[1], default=("none", 0.0))
+    rows = {
+        "electrodes": str(len(field.contact_names)),
+        "elements": f"P{field.order} on {count(field.mesh.n_cells)} tetrahedra, "
+        f"{count(field.nodal.shape[1])} nodes",
+        "solver": f"{field.iterations} steps, largest residual {field.residuals.max():.1e}",
+        "largest defect": f"{worst[1]:.1e} ({worst[0]})",
+        "own admittance": f"{_span(diagonal, 'S')} per contact",
+        "compared region": f"{count(len(field.weight))} samples, "
+        f"{_volume(float(field.weight.sum()))} (weighted)",
+        "time": ", ".join(f"{name} {seconds:.2g} s" for name, seconds in field.times.items()),
+    }
+    return card("Lead field", rows, pictures=[(_array_of(field), "")])
+
+
+def store_card(store: "Store") -> str:
+    """Return the summary of a store; its arrays are not read, but for one polarity."""
+    settings = store.record("settings")
+    kept = [name for name, there in (("matrix", store.has_matrix), ("fields", store.has_fields))
+            if there]  # fmt: skip
+    rows = {
+        "file": f"{store.path.name}, {quantity(store.path.stat().st_size, 'B')}",
+        "configurations": f"{count(len(store))} of {len(store.contact_names)} electrodes",
+        "embedding": f"rank {store.rank}",
+        "compared": str(_plain(settings.get("measure"), "kind")),
+        "drive": str(_plain(settings.get("drive"), "mode")),
+        "neighbours": f"{count(store.nnz)} pairs with r > {store.threshold:g}"
+        + (f", at most {store.top_k} each" if store.top_k else ""),
+        "also kept": ", ".join(kept) or "nothing (slim)",
+        "error of r": _estimate(store.record("error_estimate")),
+        "format, hash": f"{store.format}, {store.hash[:12]}",
+    }
+    example = len(store) // 2
+    polarity = store.polarity[example]
+    caption = f"{example}: {format_configuration(polarity, store.contact_names)}"
+    picture = array_svg(layout_of(store), polarity)
+    return card(f"Store {settings.get('model', '')}", rows, pictures=[(picture, caption)])
+
+
+def duel_card(engine: "Engine") -> str:
+    """Return the summary of a duel engine: how far it is, and who leads."""
+    progress, ranked = engine.progress, engine.survivors
+    rows = {
+        "duels": f"{progress.duels} of {progress.horizon}"
+        + (f", {progress.skipped} skipped" if progress.skipped else "")
+        + (f", {progress.voided} void" if progress.voided else ""),
+        "left": f"{count(progress.left)} of {count(progress.allowed)} configurations"
+        + (f", {progress.excluded} excluded" if progress.excluded else ""),
+        "settings": ", ".join(f"{key} {value}" for key, value in engine.settings.items()),
+    }
+    for rank in range(min(SHOWN_SURVIVORS, len(ranked))):
+        arm = ranked[rank]
+        rows[f"{rank + 1}."] = (
+            f"{_name(engine, arm.arm)}: wins {arm.estimate:.2f} \u00b1 {arm.radius:.2f}, "
+            f"n = {arm.count:.1f}"
+        )
+    if engine.warning:
+        rows["note"] = engine.warning
+    pictures = [_leader(engine, int(ranked.arm[0]), progress.duels)] if len(ranked) else []
+    return card(type(engine).__name__, rows, pictures=pictures)
+
+
+def _leader(engine: "Engine", arm: int, duels: int) -> tuple[str, str]:
+    """Return picture and caption of the leading arm, where the source can draw one."""
+    picture = engine.source.picture(arm)
+    return picture, f"leads: {engine.source.label(arm)}" if duels else "no duel yet"
+
+
+def _name(engine: "Engine", arm: int) -> str:
+    label = engine.source.label(arm)
+    return label if label == str(arm) else f"{label} (row {arm})"
+
+
+def _array_of(source: Any) -> str:
+    """Return the picture of the array; nothing for a mesh without contacts."""
+    layout = layout_of(source)
+    return array_svg(layout) if len(layout.names) else ""
+
+
+def _span(values: Any, unit: str) -> str:
+    letter, factor = prefix(float(np.max(np.abs(values))))
+    low, high = np.min(values) / factor, np.max(values) / factor
+    return f"{low:.3g}\u2013{high:.3g} {letter}{unit}"
+
+
+def _volume(cubic_metres: float) -> str:
+    for least, unit, factor in _CUBE_STEPS:
+        if cubic_metres >= least:
+            return f"{cubic_metres / factor:.3g} {unit}"
+    return f"{cubic_metres:.3g} m\u00b3"
+
+
+def _plain(table: Any, key: str) -> Any:
+    return table.get(key, "unknown") if isinstance(table, dict) else table
+
+
+def _estimate(record: Any) -> str:
+    """Return the error estimate in a few words."""
+    for key, way in (("companion", "companion mesh"), ("order_one", "bound by order 1")):
+        found = record.get(key) if isinstance(record, dict) else None
+        if found:
+            return f"{found['max']:.1e} at most, p99 {found['p99']:.1e} ({way})"
+    return "not estimated"

@@ -1,0 +1,191 @@
+"""Where the contacts of an array lie, whoever knows it.
+
+What flows in: a model, a mesh, a lead field or a store, each recognised by what it offers. What
+flows out: :class:`ArrayLayout`, the corners of every contact in model axes (x to the patient's
+left, y dorsal, z rostral, metres).
+"""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fieldcorr.errors import ConfigurationError
+
+FloatArray = NDArray[np.float64]
+
+CASE = "case"
+"""Name of the stimulator's case where it is an electrode; it lies far from the array."""
+
+_SIGNS = np.array([[1.0, 1.0], [-1.0, 1.0], [-1.0, -1.0], [1.0, -1.0]])
+"""Corners of a rectangle, (left, rostral): going round from left rostral."""
+
+
+@dataclass(frozen=True, eq=False)
+class ArrayLayout:
+    """Outlines of the contacts.
+
+    Attributes
+    ----------
+    names : tuple of str, length E
+        The electrodes in contact order; "case" has no outline.
+    corners : (E, 4, 3) m
+        Corners of each contact, going round; NaN for the case.
+    paddle : (4, 3) m or None
+        Corners of the paddle's face, where known.
+    """
+
+    names: tuple[str, ...]
+    corners: FloatArray
+    paddle: FloatArray | None = None
+
+    @property
+    def has_case(self) -> bool:
+        """Whether the case is an electrode."""
+        return CASE in self.names
+
+    @property
+    def on_array(self) -> NDArray[np.int64]:
+        """Numbers of the electrodes that are contacts of the array."""
+        return np.array([e for e, name in enumerate(self.names) if name != CASE], dtype=np.int64)
+
+    @property
+    def centres(self) -> FloatArray:
+        """Centres (E, 3) m of the contacts; NaN for the case."""
+        centres: FloatArray = self.corners.mean(axis=1)
+        return centres
+
+    @property
+    def body(self) -> FloatArray | None:
+        """The part of the paddle around the contacts, (4, 2) m left and rostral; None if unknown.
+
+        The ends of a paddle carry nothing and would take a quarter of a picture.
+        """
+        if self.paddle is None:
+            return None
+        along = self.corners[self.on_array, :, 2]
+        margin = 0.03 * float(np.ptp(along))
+        limits = float(along.min()) - margin, float(along.max()) + margin
+        left, right = self.paddle[[0, 3]][:, [0, 2]], self.paddle[[1, 2]][:, [0, 2]]
+        (a, d), (b, c) = _clipped(left, limits), _clipped(right, limits)
+        return np.array([a, b, c, d])
+
+
+def layout_of(source: Any) -> ArrayLayout:
+    """Return the layout of the array that a model, mesh, lead field, store or layout describes."""
+    if isinstance(source, ArrayLayout):
+        return source
+    if hasattr(source, "placement"):
+        return _of_model(source)
+    if hasattr(source, "facet_names"):
+        names = tuple(name for name in source.facet_names if name not in ("outer", CASE))
+        return _of_mesh(source, names)
+    if hasattr(source, "nodal") and hasattr(source, "mesh"):
+        return _of_mesh(source.mesh, source.contact_names)
+    if hasattr(source, "contact_positions") and hasattr(source, "text"):
+        return _of_store(source)
+    raise ConfigurationError(
+        f"a {type(source).__name__} has no array: a model, mesh, lead field or store is needed"
+    )
+
+
+def rectangles(size: Sequence[float]) -> FloatArray:
+    """Return the corners (4, 3) m of a rectangle (length along, width across) in paddle axes."""
+    length, width = size
+    half = 0.5 * _SIGNS * [width, length]
+    return np.stack([half[:, 0], np.zeros(4), half[:, 1]], axis=1)
+
+
+def _of_model(model: Any) -> ArrayLayout:
+    device, place = model.device, model.placement
+    contact = rectangles(_size_m(device.contact.model_dump()))
+    corners = place.to_model_m(device.positions_m[:, None] + contact)
+    paddle = place.to_model_m(rectangles(_size_m(device.paddle.model_dump())))
+    return _with_case(model.electrode_names, corners, paddle)
+
+
+def _of_mesh(mesh: Any, names: tuple[str, ...]) -> ArrayLayout:
+    """Find each contact's corners as the vertices that reach out most along the diagonals.
+
+    True for rectangles that are turned by less than 45 degrees in the coronal plane.
+    """
+    corners = []
+    for name in names:
+        if name == CASE:
+            continue
+        facets = mesh.facets[mesh.facet_tags == mesh.facet_names.index(name)]
+        points = mesh.points[np.unique(facets)]
+        corners.append(points[np.argmax(points[:, [0, 2]] @ _SIGNS.T, axis=0)])
+    return _with_case(names, np.array(corners).reshape(-1, 4, 3), None)
+
+
+def _of_store(store: Any) -> ArrayLayout:
+    """Fit the device file kept in the store to the contact positions; squares when there is none.
+
+    The turn of the paddle is the rotation that carries the device's contact centres to the stored
+    ones (least squares, by singular values).
+    """
+    names = tuple(store.contact_names)
+    positions = store.contact_positions[[n != CASE for n in names]]
+    device = _device(store.text("device"), [n for n in names if n != CASE])
+    if device is None:
+        side = 0.4 * _least_distance(positions)
+        return _with_case(names, positions[:, None] + rectangles((side, side)), None)
+    own, contact, paddle = device
+    rotation = _rotation_between(own, positions)
+    shift = positions.mean(axis=0) - own.mean(axis=0) @ rotation.T
+    corners = (own[:, None] + contact) @ rotation.T + shift
+    return _with_case(names, corners, paddle @ rotation.T + shift)
+
+
+def _device(text: str, names: Sequence[str]) -> tuple[FloatArray, FloatArray, FloatArray] | None:
+    """Read contact centres (E, 3), outlines of contact and paddle (4, 3), m, from a device file."""
+    try:
+        device = tomllib.loads(text)
+        by_name = {entry["name"]: entry for entry in device["contacts"]}
+        own = [[by_name[n]["left_mm"], 0.0, by_name[n]["rostral_mm"]] for n in names]
+        contact, paddle = (rectangles(_size_m(device[key])) for key in ("contact", "paddle"))
+    except (tomllib.TOMLDecodeError, KeyError, TypeError):
+        return None
+    return 1e-3 * np.array(own, dtype=np.float64), contact, paddle
+
+
+def _rotation_between(source: FloatArray, target: FloatArray) -> FloatArray:
+    """Return the rotation R (3, 3) with target ~ source R' + shift, closest to none."""
+    a, b = source - source.mean(axis=0), target - target.mean(axis=0)
+    product = b.T @ a
+    # Contacts in a plane, or on a line, leave some turns free: prefer the identity there.
+    product += 1e-9 * max(float(np.abs(product).max()), 1e-12) * np.eye(3)
+    u, _, vt = np.linalg.svd(product)
+    sign = np.array([1.0, 1.0, np.sign(np.linalg.det(u @ vt))])
+    rotation: FloatArray = (u * sign) @ vt
+    return rotation
+
+
+def _clipped(edge: FloatArray, limits: tuple[float, float]) -> FloatArray:
+    """Return a long edge (2, 2), rostral end first, cut off at rostral limits (low, high)."""
+    (x1, z1), (x0, z0) = edge
+    ends = [max(min(z, limits[1]), limits[0]) for z in (z1, z0)]
+    return np.array([[x0 + (x1 - x0) * (z - z0) / (z1 - z0), z] for z in ends])
+
+
+def _size_m(table: Mapping[str, Any]) -> tuple[float, float]:
+    return 1e-3 * float(table["length_mm"]), 1e-3 * float(table["width_mm"])
+
+
+def _least_distance(positions: FloatArray) -> float:
+    if len(positions) < 2:
+        return 1e-3
+    apart = np.linalg.norm(positions[:, None] - positions, axis=2)
+    return float(apart[~np.eye(len(positions), dtype=bool)].min())
+
+
+def _with_case(
+    names: tuple[str, ...], corners: FloatArray, paddle: FloatArray | None
+) -> ArrayLayout:
+    every = np.full((len(names), 4, 3), np.nan)
+    every[[name != CASE for name in names]] = corners
+    return ArrayLayout(names, every, paddle)
