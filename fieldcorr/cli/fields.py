@@ -40,6 +40,13 @@ def fields_command(
     mesh: MeshOption = "standard",
     changes: SetOption = None,
     threads: ThreadsOption = None,
+    second_opinion: Annotated[
+        bool,
+        typer.Option(
+            "--second-opinion",
+            help="Solve again by a sparse factorisation and show how far apart the two are.",
+        ),
+    ] = False,
     output: Annotated[
         Path | None, typer.Option(metavar="FILE.npz", help="Write the arrays to a NumPy file.")
     ] = None,
@@ -53,6 +60,7 @@ def fields_command(
     Examples:
       fieldcorr fields
       fieldcorr fields --mesh tiny --set solver.order=1
+      fieldcorr fields --mesh tiny --second-opinion
       fieldcorr fields my.toml --mesh my.msh --output fields.npz
     """
     from fieldcorr.leadfield import compute_lead_field
@@ -70,6 +78,12 @@ def fields_command(
     show_table("Identities", ("identity", "relative error"), sorted(field.identities.items()))
     show_table("Time", ("stage", "seconds"), field.times.items())
     show(f"{len(field.points)} points in the compared region, {field.iterations} iterations")
+    if second_opinion:
+        with progress() as report:
+            direct = compute_lead_field(
+                chosen, grid, method="direct", threads=threads, progress=report
+            )
+        show_table("Second opinion", ("quantity", "relative gap"), _gaps(field, direct))
     if output is not None:
         _write(field, output)
 
@@ -85,6 +99,15 @@ def _contacts(field: LeadField) -> Iterator[tuple[object, ...]]:
             float(1.0 / field.admittance[index, index]),
             float(field.residuals[index]),
         )
+
+
+def _gaps(field: LeadField, direct: LeadField) -> Iterator[tuple[str, float]]:
+    """Compare two lead fields: the largest difference over the largest value."""
+    import numpy as np
+
+    for name in ("admittance", "gram", "nodal"):
+        one, other = getattr(field, name), getattr(direct, name)
+        yield name, float(np.abs(one - other).max() / np.abs(one).max())
 
 
 def _check_output(path: Path) -> None:

@@ -197,11 +197,18 @@ def solve_block(
     return Solution(out, residuals, iterations)
 
 
-def solve_direct(matrix: scipy.sparse.csr_matrix, rhs: NDArray[np.float64]) -> Solution:
+def solve_direct(
+    matrix: scipy.sparse.csr_matrix, rhs: NDArray[np.float64], *, tolerance: float = 1e-8
+) -> Solution:
     """Solve A X = B by a sparse factorisation: the second opinion on :func:`solve_block`.
 
     Uses MKL's PARDISO where pypardiso is installed, and scipy's SuperLU otherwise, which needs
     much more time and memory.
+
+    Raises
+    ------
+    ConvergenceError
+        When a true relative residual is above ``tolerance``; carries it.
     """
     try:
         import pypardiso
@@ -215,6 +222,15 @@ def solve_direct(matrix: scipy.sparse.csr_matrix, rhs: NDArray[np.float64]) -> S
             options={"SymmetricMode": True},
         )
         x = factors.solve(np.ascontiguousarray(rhs))
-    x = x.reshape(rhs.shape)
+    x = np.ascontiguousarray(x.reshape(rhs.shape))
     gap = np.linalg.norm(rhs - matrix @ x, axis=0)
-    return Solution(x, _quotient(gap, np.linalg.norm(rhs, axis=0)), 0)
+    residuals = _quotient(gap, np.linalg.norm(rhs, axis=0))
+    worst = float(residuals.max(initial=0.0))
+    if not worst <= tolerance:
+        raise ConvergenceError(
+            f"the direct solver left a relative residual of {worst:.2e}, not the {tolerance:.1e}"
+            " asked for",
+            residual=worst,
+            iterations=0,
+        )
+    return Solution(x, residuals, 0)

@@ -9,7 +9,7 @@ the potential per ampere; the uniform-current model is solved per ampere directl
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from fieldcorr.contacts import Electrodes, electrodes_of
 from fieldcorr.errors import IdentityError
 from fieldcorr.fem import Space
 from fieldcorr.fem.assembly import geometry_tensors
-from fieldcorr.fem.solve import Solution, solve_block
+from fieldcorr.fem.solve import Solution, solve_block, solve_direct
 from fieldcorr.leadfield import _kernels
 from fieldcorr.leadfield.data import LeadField
 from fieldcorr.leadfield.region import compared_region
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 Progress = Callable[[str, float], None]
 """Called with a stage's name and the share of it that is done, 0 to 1."""
+
+Method = Literal["multigrid", "direct"]
 
 IDENTITY_LIMIT = 1e-5
 """Largest relative defect of an identity at the default tolerance; grows with looser ones."""
@@ -64,6 +66,7 @@ def compute_lead_field(
     *,
     order: int | None = None,
     tolerance: float | None = None,
+    method: Method = "multigrid",
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> LeadField:
@@ -77,6 +80,9 @@ def compute_lead_field(
         A checked mesh that has the model's tissues and contacts.
     order, tolerance
         In place of the model's ``[solver]`` values.
+    method
+        "multigrid", or "direct" for a second opinion from a sparse factorisation (needs much more
+        time and memory; MKL's PARDISO where pypardiso is installed, SuperLU otherwise).
     threads
         Threads of the kernels; None for all. The result's bits do not depend on it.
     progress
@@ -99,7 +105,7 @@ def compute_lead_field(
             conductivity = cell_conductivity(model, mesh)
             system = build_system(space, conductivity, electrodes)
         with stages.stage("solve") as report:
-            basis, admittance, solution = solve_electrodes(system, tolerance, report)
+            basis, admittance, solution = solve_electrodes(system, tolerance, report, method=method)
         with stages.stage("identities"):
             nodal = per_ampere(basis, admittance, electrodes)
             identities = structural_identities(
@@ -125,7 +131,11 @@ def compute_lead_field(
 
 
 def solve_electrodes(
-    system: System, tolerance: float, report: Callable[[float], None] | None = None
+    system: System,
+    tolerance: float,
+    report: Callable[[float], None] | None = None,
+    *,
+    method: Method = "multigrid",
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], Solution]:
     """Solve for every electrode of a system.
 
@@ -144,18 +154,22 @@ def solve_electrodes(
         if report is not None and residual > 0.0:
             report(float(np.clip(np.log(residual) / np.log(tolerance), 0.0, 1.0)))
 
+    def solve(rhs: NDArray[np.float64]) -> Solution:
+        if method == "direct":
+            return solve_direct(system.matrix, rhs, tolerance=tolerance)
+        return solve_block(
+            system.matrix, system.hierarchy, rhs, tolerance=tolerance, progress=follow
+        )
+
     if system.electrodes.model == "uniform-current":
-        return _solve_currents(system, tolerance, follow)
+        return _solve_currents(system, solve)
     held = np.eye(len(system.electrodes.names))
-    rhs = -system.coupling.toarray()
-    solution = solve_block(
-        system.matrix, system.hierarchy, rhs, tolerance=tolerance, progress=follow
-    )
+    solution = solve(-system.coupling.toarray())
     return system.nodal(solution.x, held), system.currents(solution.x, held), solution
 
 
 def _solve_currents(
-    system: System, tolerance: float, follow: Callable[[int, float], None]
+    system: System, solve: Callable[[NDArray[np.float64]], Solution]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], Solution]:
     """Solve with uniform current densities; voltages are means over the contact faces."""
     count = len(system.electrodes.names)
@@ -165,9 +179,7 @@ def _solve_currents(
         share -= 1.0 / count
     rhs = np.zeros((system.numbering.size, count))
     rhs[: system.numbering.free.size] = (loads.T @ share)[system.numbering.free]
-    solution = solve_block(
-        system.matrix, system.hierarchy, rhs, tolerance=tolerance, progress=follow
-    )
+    solution = solve(rhs)
     nodal = system.nodal(solution.x, np.zeros((count, count)))
     impedance = loads @ nodal
     if system.electrodes.is_grounded:

@@ -83,6 +83,13 @@ def test_a_tolerance_out_of_reach_is_an_error_with_the_residual() -> None:
     assert caught.value.iterations > 10
 
 
+def test_a_direct_solution_that_is_no_solution_is_an_error() -> None:
+    matrix = laplacian(4)
+    rhs = right_hand_sides(64, 1)
+    with pytest.raises(ConvergenceError, match="direct solver left a relative residual"):
+        solve_direct(matrix, rhs, tolerance=1e-25)
+
+
 def test_values_that_are_not_finite_are_an_error() -> None:
     matrix = laplacian(9)
     rhs = right_hand_sides(729, 1)

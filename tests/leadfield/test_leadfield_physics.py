@@ -212,3 +212,13 @@ def test_balanced_inverse_inverts_on_balanced_vectors() -> None:
     inverse = balanced_inverse(matrix)
     np.testing.assert_allclose(matrix @ inverse, projector, atol=1e-10)
     np.testing.assert_allclose(inverse.sum(axis=0), 0.0, atol=1e-10)
+
+
+def test_the_direct_solver_agrees(bundled_model: Model, tiny_mesh: Mesh) -> None:
+    multigrid = compute_lead_field(bundled_model, tiny_mesh, order=1)
+    direct = compute_lead_field(bundled_model, tiny_mesh, order=1, method="direct")
+    for name in ("admittance", "gram", "nodal"):
+        one, other = getattr(multigrid, name), getattr(direct, name)
+        np.testing.assert_allclose(one, other, atol=1e-7 * np.abs(one).max())
+    assert direct.iterations == 0
+    assert direct.residuals.max() < 1e-10
