@@ -256,14 +256,16 @@ def neighbourhoods(
     packed = pack_embedding(embedding)
     options: dict[str, Any] = {"threshold": threshold, "top": top, "threads": threads}
     counts = np.empty(packed.size, dtype=np.int64)
-    for start, stop in tiles(packed.size, memory):
-        rows = correlation_rows(packed, start, stop, threads=threads)
+    cut = list(tiles(packed.size, memory))
+    tile = np.empty((cut[0][1], packed.size), dtype=np.float32)
+    for start, stop in cut:
+        rows = correlation_rows(packed, start, stop, tile[: stop - start], threads=threads)
         counts[start:stop] = neighbour_counts(rows, start, **options)
     indptr = np.concatenate([[0], np.cumsum(counts)])
     indices = np.empty(indptr[-1], dtype=index_dtype(packed.size))
     data = np.empty(indptr[-1], dtype=np.float32)
-    for start, stop in tiles(packed.size, memory):
-        rows = correlation_rows(packed, start, stop, threads=threads)
+    for start, stop in cut:
+        rows = correlation_rows(packed, start, stop, tile[: stop - start], threads=threads)
         entries = slice(indptr[start], indptr[stop])
         neighbour_fill(
             rows, start, counts[start:stop], indices=indices[entries], data=data[entries], **options
