@@ -2,8 +2,8 @@
 
 What flows in: a model and a mesh. What flows out: :class:`LeadField` with the admittance matrix,
 nodal potentials, samples and Gram matrices over the compared region, and checked identities.
-``system`` assembles, ``compute`` solves and checks, ``region`` weights, ``data`` holds the result,
-``direct`` solves single configurations as boundary-value problems of their own.
+``numbering`` and ``system`` assemble, ``compute`` solves and checks, ``region`` weights, ``data``
+holds the result, ``direct`` solves single configurations as boundary-value problems of their own.
 """
 
 from fieldcorr.leadfield.compute import compute_lead_field
