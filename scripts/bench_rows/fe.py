@@ -49,7 +49,6 @@ def _solve_rows() -> list[Row]:
         for name, prepare in (
             ("pypardiso", "solve_pypardiso"),
             ("pyamg SA + CG", "solve_pyamg"),
-            ("NGSolve BDDC + CG", "solve_bddc"),
             ("NGSolve sparsecholesky", "solve_sparsecholesky"),
         )
     )
