@@ -62,16 +62,27 @@ class ArrayLayout:
     def body(self) -> FloatArray | None:
         """The part of the paddle around the contacts, (4, 2) m left and rostral; None if unknown.
 
-        The ends of a paddle carry nothing and would take a quarter of a picture.
+        Margins of a paddle carry nothing and would take a quarter of a picture.
         """
         if self.paddle is None:
             return None
         along = self.corners[self.on_array, :, 2]
         margin = 0.03 * float(np.ptp(along))
         limits = float(along.min()) - margin, float(along.max()) + margin
-        left, right = self.paddle[[0, 3]][:, [0, 2]], self.paddle[[1, 2]][:, [0, 2]]
+        left, right = (self._side(edge) for edge in ([0, 3], [1, 2]))
         (a, d), (b, c) = _clipped(left, limits), _clipped(right, limits)
         return np.array([a, b, c, d])
+
+    def _side(self, edge: list[int]) -> FloatArray:
+        """Return a long edge of the paddle (2, 2), moved in to a margin beside the contacts."""
+        paddle = np.asarray(self.paddle)[:, [0, 2]]
+        across = paddle[0] - paddle[1]
+        middle, unit = paddle.mean(axis=0), across / np.linalg.norm(across)
+        reach = np.abs((self.corners[self.on_array][:, :, [0, 2]] - middle) @ unit).max()
+        inset = max(0.0, 0.5 * float(np.linalg.norm(across)) - 1.3 * float(reach))
+        sign = 1.0 if edge == [0, 3] else -1.0
+        moved: FloatArray = paddle[edge] - sign * inset * unit
+        return moved
 
 
 def layout_of(source: Any) -> ArrayLayout:

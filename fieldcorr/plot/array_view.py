@@ -1,0 +1,239 @@
+"""Pictures of the array: one configuration, several side by side, the neighbours of one.
+
+What flows in: anything that knows the array (model, lead field, store, layout) and configurations
+as text, polarity or row. What flows out: figures seen from dorsal, rostral up, the patient's left
+on the left. Anodes are open boxes with a plus, cathodes filled ones with a minus.
+"""
+
+from collections.abc import Sequence
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fieldcorr._summary.layout import CASE, ArrayLayout, layout_of
+from fieldcorr._summary.svg import STRETCH
+from fieldcorr.configurations.text import (
+    checked_polarity,
+    format_configuration,
+    parse_configuration,
+)
+from fieldcorr.errors import ConfigurationError
+from fieldcorr.plot.style import (
+    ANODE,
+    CATHODE,
+    INK,
+    MINUS,
+    OFF,
+    PADDLE,
+    SMALL,
+    Axes,
+    Figure,
+    FloatArray,
+    SubFigure,
+    axes_or_new,
+    figure_of,
+    new_figure,
+    root_figure,
+)
+
+if TYPE_CHECKING:
+    from fieldcorr.store import Store
+
+Configuration = int | str | ArrayLike
+
+PANEL = (1.4, 3.1)
+"""Width and height in inches of one array among several."""
+_MM = 1e3
+
+
+def polarity_of(source: Any, configuration: Configuration) -> NDArray[np.int8]:
+    """Return the polarity (E,) of a text, a polarity vector, or a row of a store."""
+    names = layout_of(source).names
+    if isinstance(configuration, str):
+        return parse_configuration(configuration, names)
+    if np.ndim(configuration) == 0:
+        if not hasattr(source, "checked_row"):
+            raise ConfigurationError(
+                f"configuration {configuration}: only a store has rows; give a text or a polarity"
+            )
+        row = source.checked_row(int(np.asarray(configuration)))
+        return np.asarray(source.polarity[row], dtype=np.int8)
+    return checked_polarity(configuration, len(names), ndim=1)
+
+
+def text_of(source: Any, configuration: Configuration) -> str:
+    """Return the text form of a configuration."""
+    return format_configuration(polarity_of(source, configuration), layout_of(source).names)
+
+
+def array(
+    source: Any,
+    configuration: Configuration | None = None,
+    *,
+    ax: Axes | None = None,
+    title: str | None = None,
+) -> Figure:
+    """Draw the array, with the polarities of a configuration.
+
+    Parameters
+    ----------
+    source
+        A model, mesh, lead field or store.
+    configuration
+        Text such as "0- 5+", polarity (E,), or row of a store; None draws all contacts as off.
+    ax
+        Axes to draw in; None makes a figure.
+    title
+        Text above; None for the configuration's own.
+
+    Notes
+    -----
+    Widths are stretched against lengths, so that the contact numbers can be read.
+    """
+    layout = layout_of(source)
+    signs = np.zeros(len(layout.names), dtype=np.int8)
+    if configuration is not None:
+        signs = polarity_of(source, configuration)
+    ax = axes_or_new(ax, (PANEL[0] + 0.4, PANEL[1] + 0.7))
+    _draw_array(ax, layout, signs)
+    own = format_configuration(signs, layout.names) if configuration is not None else "array"
+    ax.set_title(fill(own, 16) if title is None else title, fontsize=SMALL + 1)
+    return figure_of(ax)
+
+
+def arrays(
+    source: Any,
+    configurations: Sequence[Configuration],
+    *,
+    titles: Sequence[str] | None = None,
+    columns: int = 5,
+    figure: Figure | SubFigure | None = None,
+) -> Figure:
+    """Draw several configurations side by side.
+
+    Parameters
+    ----------
+    source, configurations
+        As for :func:`array`, one picture each.
+    titles
+        Texts above the pictures; None for the configurations' own.
+    columns
+        Pictures per row.
+    figure
+        Figure to fill; None makes one.
+    """
+    if not len(configurations):
+        raise ConfigurationError("no configuration to draw")
+    across = min(columns, len(configurations))
+    down = -(-len(configurations) // across)
+    if figure is None:
+        figure = new_figure((max(2.0, across * PANEL[0]), down * PANEL[1] + 0.2))
+    panels = figure.subplots(down, across, squeeze=False).ravel()
+    for k, ax in enumerate(panels):
+        if k < len(configurations):
+            title = None if titles is None else titles[k]
+            array(source, configurations[k], ax=ax, title=title)
+        else:
+            ax.set_axis_off()
+    return root_figure(figure)
+
+
+def neighbours(
+    store: "Store",
+    configuration: int | str,
+    *,
+    count: int = 9,
+    columns: int = 5,
+    figure: Figure | SubFigure | None = None,
+) -> Figure:
+    """Draw a configuration and those whose fields correlate most with its own.
+
+    Parameters
+    ----------
+    store
+        An open store.
+    configuration
+        Row or text; it must be in the store.
+    count
+        How many neighbours, by falling r.
+    columns, figure
+        As for :func:`arrays`.
+    """
+    row = store.index_of(configuration) if isinstance(configuration, str) else configuration
+    r = store.row(row).astype(np.float64)
+    others = np.argsort(-r, kind="stable")
+    others = others[others != row][:count]
+    titles = [f"{store.texts[row]}\nnearest:"]
+    titles += [f"{store.texts[k]}\nr = {_r_text(r[k])}" for k in others]
+    return arrays(store, [row, *others], titles=titles, columns=columns, figure=figure)
+
+
+def _r_text(r: float) -> str:
+    """Write r with as many digits as tell it from 1."""
+    for digits in (2, 3, 4):
+        if round(r, digits) < 1.0:
+            return f"{r:.{digits}f}"
+    return f"{r:.4f}"
+
+
+def _draw_array(ax: Axes, layout: ArrayLayout, signs: NDArray[np.int8]) -> None:
+    outlines = _MM * layout.corners[:, :, [0, 2]]
+    if layout.body is not None:
+        _add_outline(ax, _MM * layout.body, facecolor=PADDLE, edgecolor="none", zorder=0)
+    for e in layout.on_array:
+        _draw_contact(ax, outlines[e], layout.names[e], int(signs[e]))
+    ax.set_aspect(1.0 / STRETCH)
+    ax.margins(0.02, 0.01)
+    ax.autoscale_view()
+    if layout.has_case:
+        _draw_case(ax, int(signs[layout.names.index(CASE)]))
+    ax.set_xlim(*sorted(ax.get_xlim(), reverse=True))  # the patient's left is on the left
+    ax.set_axis_off()
+    _mark_sides(ax)
+
+
+def _mark_sides(ax: Axes) -> None:
+    style: dict[str, Any] = {"transform": ax.transAxes, "fontsize": SMALL, "color": INK}
+    ax.text(0.02, 0.99, "L", ha="left", va="top", **style)
+    ax.text(0.98, 0.99, "R", ha="right", va="top", **style)
+    ax.text(0.02, 0.01, "\u2191 rostral", ha="left", va="bottom", **style | {"fontsize": SMALL - 2})
+
+
+def _draw_contact(ax: Axes, outline: FloatArray, name: str, sign: int) -> None:
+    edge = {1: ANODE, -1: CATHODE, 0: OFF}[sign]
+    _add_outline(
+        ax,
+        outline,
+        facecolor=CATHODE if sign < 0 else "white",
+        edgecolor=edge,
+        linewidth=1.8 if sign else 0.6,
+        zorder=2,
+    )
+    x, z = outline.mean(axis=0)
+    ax.text(
+        x,
+        z,
+        name + {1: "+", -1: MINUS, 0: ""}[sign],
+        ha="center",
+        va="center_baseline",
+        fontsize=SMALL - (0 if sign and len(name) < 2 else 1),
+        fontweight="bold" if sign else "normal",
+        color={1: ANODE, -1: "white", 0: INK}[sign],
+        zorder=3,
+    )
+
+
+def _draw_case(ax: Axes, sign: int) -> None:
+    """Draw the case below the array: it lies too far away for a true place."""
+    x, z = np.mean(ax.get_xlim()), ax.get_ylim()[0]
+    box = np.array([[x + 2.2, z - 1.0], [x - 2.2, z - 1.0], [x - 2.2, z - 5.0], [x + 2.2, z - 5.0]])
+    _draw_contact(ax, box, CASE, sign)
+    ax.set_ylim(z - 6.0, None)
+
+
+def _add_outline(ax: Axes, outline: FloatArray, **style: Any) -> None:
+    from matplotlib.patches import Polygon
+
+    ax.add_patch(Polygon(outline, closed=True, **style))

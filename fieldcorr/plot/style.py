@@ -1,0 +1,93 @@
+"""What all plots share: colours, sizes, new figures, labels with SI prefixes.
+
+What flows in: an axes or nothing. What flows out: an axes to draw in. matplotlib is imported here
+first, so that its absence is said in one line; its settings (rcParams) are never changed.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fieldcorr._summary.svg import ANODE as ANODE
+from fieldcorr._summary.svg import CATHODE as CATHODE
+from fieldcorr._summary.svg import MINUS as MINUS
+from fieldcorr._summary.svg import OFF as OFF
+from fieldcorr._summary.svg import PADDLE as PADDLE
+from fieldcorr._summary.units import prefix
+from fieldcorr.errors import MissingExtraError
+
+try:
+    from matplotlib.axes import Axes as Axes
+    from matplotlib.figure import Figure as Figure
+    from matplotlib.figure import SubFigure as SubFigure
+except ImportError as error:
+    raise MissingExtraError(
+        "plots need matplotlib: install fieldcorr[plot], or matplotlib itself"
+    ) from error
+
+DIVERGING = "RdBu_r"
+"""Red above zero, blue below: told apart by every common kind of colour vision."""
+SEQUENTIAL = "YlGnBu"
+"""Light below and dark above, so that dark lines and labels stay legible over most of a picture."""
+INK = "#333333"
+FAINT = "#999999"
+SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+"""Okabe and Ito's colours, told apart by every common kind of colour vision."""
+DASHES: Sequence[Any] = ("-", (0, (5, 1.5)), (0, (1.5, 1)), (0, (5, 1.5, 1, 1.5)))
+MARKS = ("o", "s", "^", "D", "v", "P", "X")
+WIDTH = 7.0
+"""Width of a full figure in inches: that of a notebook."""
+SMALL = 8
+"""Font size of labels inside a picture."""
+
+FloatArray = NDArray[np.float64]
+
+
+def new_figure(size: tuple[float, float]) -> Figure:
+    """Return an empty figure that pyplot does not know of, so that nothing piles up."""
+    return Figure(figsize=size, layout="constrained")
+
+
+def axes_or_new(ax: Axes | None, size: tuple[float, float]) -> Axes:
+    """Return the axes given, or the only axes of a new figure."""
+    return new_figure(size).add_subplot() if ax is None else ax
+
+
+def figure_of(ax: Axes) -> Figure:
+    """Return the whole figure that an axes belongs to."""
+    return root_figure(ax.figure)
+
+
+def root_figure(figure: Figure | SubFigure) -> Figure:
+    """Return the whole figure that holds a part of a figure."""
+    while isinstance(figure, SubFigure):
+        figure = figure.figure
+    return figure
+
+
+def symmetric_limit(values: NDArray[Any], *, share: float = 100.0) -> float:
+    """Return the ``share``-th percentile of |values|, NaN left out; 1 when all are 0 or NaN."""
+    sizes = np.abs(values[np.isfinite(values)])
+    limit = float(np.percentile(sizes, share)) if sizes.size else 0.0
+    return limit if limit > 0.0 else 1.0
+
+
+def scaled(limit: float, unit: str) -> tuple[float, str]:
+    """Return factor and unit with prefix: dividing by the factor brings ``limit`` to 1..1000."""
+    letter, factor = prefix(limit)
+    return factor, f"{letter}{unit}"
+
+
+def tidy(ax: Axes) -> None:
+    """Leave only the lower and the left frame line."""
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+
+
+def halo() -> list[Any]:
+    """Return the path effect that sets text off from what lies behind it."""
+    from matplotlib.patheffects import withStroke
+
+    return [withStroke(linewidth=2.0, foreground="white")]
