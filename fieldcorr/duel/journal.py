@@ -130,6 +130,7 @@ class Journal:
         self._size = content.size if content else 0
         self._check = content.check if content else ""
         self._line = len(content.records) + 1 if content else 0
+        self._torn = content.torn if content else b""
         self.content = content
 
     @classmethod
@@ -152,7 +153,8 @@ class Journal:
     def open(cls, path: Path) -> Self:
         """Open an existing journal, verify it and lock it.
 
-        Bytes after the last line end are cut off and kept, as text, in a record of their own.
+        Bytes after the last line end stay until something is appended; then they are cut off and
+        kept, as text, in a record of their own.
         """
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_APPEND)
@@ -160,12 +162,10 @@ class Journal:
             raise JournalError(f"{path}: cannot be opened: {error.strerror}") from error
         try:
             _lock(descriptor, path)
-            journal = cls(path, descriptor, parse_journal(_read_all(descriptor), path))
-            journal._cut_torn_line()
+            return cls(path, descriptor, parse_journal(_read_all(descriptor), path))
         except BaseException:
             os.close(descriptor)
             raise
-        return journal
 
     def __enter__(self) -> Self:
         return self
@@ -187,6 +187,7 @@ class Journal:
     def append(self, record: Mapping[str, Any]) -> int:
         """Write one record and return its line number once it is on the disk."""
         self._check_file()
+        self._set_torn_line_aside()
         line = self._line + 1
         stamp = datetime.now(UTC).isoformat(timespec="seconds")
         body = json.dumps({"line": line, "time": stamp, **record}, ensure_ascii=False)
@@ -203,13 +204,12 @@ class Journal:
         self._line, self._check, self._size = line, check, self._size + len(data)
         return line
 
-    def _cut_torn_line(self) -> None:
-        if self.content is not None and self.content.torn:
+    def _set_torn_line_aside(self) -> None:
+        torn, self._torn = self._torn, b""
+        if torn:
             os.ftruncate(self._descriptor, self._size)
-            torn = self.content.torn
-            self.append(
-                {"event": "torn", "bytes": len(torn), "text": torn.decode("utf-8", "replace")}
-            )
+            text = torn.decode("utf-8", "replace")
+            self.append({"event": "torn", "bytes": len(torn), "text": text})
 
     def _check_file(self) -> None:
         """Refuse to write into a file that someone else has changed, replaced or removed."""
@@ -220,7 +220,8 @@ class Journal:
             there = os.stat(self.path)
         except OSError as error:
             raise JournalError(f"{self.path}: was removed while in use") from error
-        if (own.st_ino, own.st_dev) != (there.st_ino, there.st_dev) or own.st_size != self._size:
+        same = (own.st_ino, own.st_dev) == (there.st_ino, there.st_dev)
+        if not same or own.st_size != self._size + len(self._torn):
             raise JournalError(f"{self.path}: was changed by something else while in use")
 
 

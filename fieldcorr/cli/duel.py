@@ -1,0 +1,309 @@
+"""``fieldcorr duel``: a session with a person, kept in a journal.
+
+What flows in: a store, a journal, answers. What flows out: pairs to compare, drawn in the terminal,
+and the ranked set of configurations. The journal is the only state; every command reads it anew.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fieldcorr.cli._common import ErrorGroup, note, show
+from fieldcorr.errors import DuelError, ExportError
+
+if TYPE_CHECKING:
+    from fieldcorr.duel.journal import JournalContent
+    from fieldcorr.store import Store
+
+HELP = """A session with a person: compare two configurations at a time, keep a journal.
+
+The journal is a text file with one line per answer, on the disk before the answer is acknowledged.
+Interrupt a session as you like; "run" goes on where the journal ends.
+
+\b
+Examples:
+  fieldcorr duel new my.journal my.h5 --horizon 200   begin a session
+  fieldcorr duel run my.journal                       ask, until you quit
+  fieldcorr duel status my.journal                    how far it has come
+  fieldcorr duel undo my.journal                      take back the last entry
+  fieldcorr duel export my.journal -o result.csv      the ranked set
+
+Research software, no medical device: check every configuration before it is delivered.
+"""
+
+JournalArgument = Annotated[Path, typer.Argument(metavar="JOURNAL", help="The session's journal.")]
+StoreOption = Annotated[
+    Path | None,
+    typer.Option("--store", metavar="STORE", help="The store, if it is not where it was."),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    group = typer.Typer(cls=ErrorGroup, help=HELP, no_args_is_help=True, rich_markup_mode=None)
+    for name, function in (
+        ("new", new),
+        ("run", run),
+        ("status", status),
+        ("undo", undo),
+        ("export", export),
+    ):
+        group.command(name)(function)
+    app.add_typer(group, name="duel")
+
+
+def new(
+    journal: JournalArgument,
+    store: Annotated[Path, typer.Argument(metavar="STORE", help="The store to duel on.")],
+    horizon: Annotated[int, typer.Option(min=1, help="Planned number of duels.")],
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Chooses the pairs.", show_default="drawn")
+    ] = None,
+    delta: Annotated[
+        float | None, typer.Option(help="Sets the width of the intervals.", show_default="0.9")
+    ] = None,
+    paper: Annotated[
+        bool, typer.Option("--paper", help="Run the listing exactly as printed.")
+    ] = False,
+    chain: Annotated[
+        bool, typer.Option("--chain", help="Compare what was just tried with one new one.")
+    ] = False,
+    algorithm: Annotated[
+        str, typer.Option(help="CorrDuel, BeatTheMean, RUCB or SparringUCB1.")
+    ] = "CorrDuel",
+    option: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="Any option of the algorithm. May be repeated."),
+    ] = None,
+    only: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Propose only these: one configuration per line."),
+    ] = None,
+    rater: Annotated[str, typer.Option(help="Who answers.")] = "",
+    remark: Annotated[str, typer.Option("--note", help="A remark to keep.")] = "",
+    meta: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="Anything to keep. May be repeated."),
+    ] = None,
+) -> None:
+    """Begin a session in a new journal.
+
+    \b
+    Examples:
+      fieldcorr duel new my.journal my.h5 --horizon 200 --rater "A. B."
+      fieldcorr duel new my.journal my.h5 --horizon 200 --delta 0.95 --chain
+      fieldcorr duel new my.journal my.h5 --horizon 100 --option radius=global
+    """
+    from fieldcorr.duel import DuelOptions, Session
+    from fieldcorr.store import open_store
+
+    settings = DuelOptions.paper().record() if paper else {}
+    settings |= _pairs(option or []) | ({"chain": True} if chain else {})
+    settings |= {} if delta is None else {"delta": delta}
+    kept = {"rater": rater, "note": remark, **_pairs(meta or [])}
+    with open_store(store) as opened:
+        session = Session.new(
+            journal,
+            opened,
+            horizon=horizon,
+            seed=secrets.randbits(32) if seed is None else seed,
+            algorithm=algorithm,
+            settings=settings,
+            whitelist=None if only is None else _whitelist(only, opened),
+            store_name=os.path.relpath(store, journal.parent),
+            meta={key: value for key, value in kept.items() if value != ""},
+        )
+        with session:
+            warning = session.engine.warning
+            count = session.engine.progress.left
+    show(f"{journal}: {count} configurations, {horizon} duels planned")
+    if warning:
+        note(f"Warning: {warning}.")
+    note(f"Go on with: fieldcorr duel run {journal}")
+
+
+def run(
+    journal: JournalArgument,
+    store: StoreOption = None,
+    answers: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Lines to take instead of typing.", show_default="stdin"),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Talk in JSON lines, for another program.")
+    ] = False,
+    rater: Annotated[str, typer.Option(help="Who answers from now on.")] = "",
+) -> None:
+    """Ask for comparisons until the session ends or someone quits.
+
+    Without a terminal, lines come from a pipe or a file; the first line that cannot be used ends
+    the run. "12: left" answers duel 12 and no other, so a line may be repeated after a crash.
+
+    \b
+    Examples:
+      fieldcorr duel run my.journal
+      fieldcorr duel run my.journal --answers answers.txt
+      my-program | fieldcorr duel run my.journal --json
+    """
+    from fieldcorr.duel.session import Session
+    from fieldcorr.duel.terminal import Front, JsonFront, TextFront, converse, read_lines
+
+    stream = sys.stdin if answers is None else _open_text(answers)
+    person = answers is None and sys.stdin.isatty()
+    with _store_of(journal, store) as opened, Session.open(journal, opened) as session:
+        front: Front = JsonFront(_say) if as_json else TextFront(opened, _say, prompt=person)
+        if rater:
+            session.engine.note({"rater": rater})
+        try:
+            converse(session, opened, read_lines(stream), front, forgiving=person)
+        except KeyboardInterrupt:
+            _say("\n")
+        note(f"Everything recorded is in {journal}; go on with: fieldcorr duel run {journal}")
+
+
+def status(
+    journal: JournalArgument,
+    store: StoreOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False,
+) -> None:
+    """Show how far a session has come; reads only, also while it runs.
+
+    \b
+    Examples:
+      fieldcorr duel status my.journal
+      fieldcorr duel status my.journal --json
+    """
+    from fieldcorr.duel.journal import is_locked
+    from fieldcorr.duel.session import read_session
+    from fieldcorr.duel.terminal import result_text
+
+    with _store_of(journal, store) as opened:
+        engine, content = read_session(journal, opened)
+        running = is_locked(journal)
+        if as_json:
+            show(json.dumps(_status_record(engine, content, running=running)))
+            return
+        header = content.header
+        show(f"{header['algorithm']} on {header['store']['name']}, seed {header['seed']}")
+        show(", ".join(f"{key} {value}" for key, value in header["settings"].items()))
+        show(result_text(engine))
+    if engine.warning:
+        show(f"Warning: {engine.warning}.")
+    if content.torn and not running:
+        show(f"The last line is unfinished ({len(content.torn)} bytes) and does not count.")
+    if running:
+        show("The session is running in another process.")
+
+
+def undo(
+    journal: JournalArgument,
+    store: StoreOption = None,
+    count: Annotated[int, typer.Option(min=1, help="How many entries.")] = 1,
+) -> None:
+    """Take back the last entries; the journal keeps both the entry and its undoing.
+
+    \b
+    Examples:
+      fieldcorr duel undo my.journal
+      fieldcorr duel undo my.journal --count 3
+    """
+    from fieldcorr.duel.commands import Actions, Command
+    from fieldcorr.duel.session import Session
+
+    with _store_of(journal, store) as opened, Session.open(journal, opened) as session:
+        actions = Actions(session.engine, opened.index_of)
+        for _ in range(count):
+            show(actions.perform(Command("undo")))
+
+
+def export(
+    journal: JournalArgument,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="A .csv or .json file.")
+    ],
+    what: Annotated[str, typer.Option(help="survivors or duels.")] = "survivors",
+    store: StoreOption = None,
+) -> None:
+    """Write the ranked set, or the answers that count, as a table.
+
+    \b
+    Examples:
+      fieldcorr duel export my.journal -o ranked.csv
+      fieldcorr duel export my.journal -o answers.json --what duels
+    """
+    from fieldcorr.duel.export import duel_rows, survivor_rows, write_rows
+    from fieldcorr.duel.session import read_session
+
+    if what not in ("survivors", "duels"):
+        raise ExportError(f"--what {what}: not one of survivors, duels")
+    with _store_of(journal, store) as opened:
+        engine, content = read_session(journal, opened)
+        rows = survivor_rows(engine) if what == "survivors" else duel_rows(engine, content)
+        write_rows(rows, output)
+    note(f"{output}: {len(rows)} rows")
+
+
+def _store_of(journal: Path, given: Path | None) -> Store:
+    """Open the store that a journal names, or the one given."""
+    from fieldcorr.duel.journal import read_journal
+    from fieldcorr.store import open_store
+
+    if given is not None:
+        return open_store(given)
+    named = journal.parent / str(read_journal(journal).header["store"]["name"])
+    if not named.is_file():
+        raise DuelError(f"{journal}: its store {named} is not there; name it with --store")
+    return open_store(named)
+
+
+def _status_record(engine: Any, content: JournalContent, *, running: bool) -> dict[str, Any]:
+    return {
+        "header": content.header,
+        "progress": asdict(engine.progress),
+        "answers": len(engine.history),
+        "done": engine.done,
+        "warning": engine.warning,
+        "torn": len(content.torn),
+        "running": running,
+        "best": {"arm": engine.best, "text": engine.source.label(engine.best)},
+    }
+
+
+def _whitelist(path: Path, store: Store) -> list[int]:
+    with _open_text(path) as file:
+        lines = [line.strip() for line in file]
+    return [store.index_of(line) for line in lines if line and not line.startswith("#")]
+
+
+def _open_text(path: Path) -> Any:
+    try:
+        return path.open(encoding="utf-8")
+    except OSError as error:
+        raise DuelError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def _pairs(texts: list[str]) -> dict[str, Any]:
+    """Read KEY=VALUE words; numbers, true and false are what they look like."""
+    pairs: dict[str, Any] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise DuelError(f"{text!r}: not KEY=VALUE")
+        try:
+            pairs[key] = json.loads(value)
+        except ValueError:
+            pairs[key] = value
+    return pairs
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()

@@ -1,0 +1,230 @@
+"""What a person can type in a session, and what it does.
+
+What flows in: one line of text, such as ``left amplitude_mA=3.2`` or ``exclude right above 0.9``.
+What flows out: an event in the journal and one line that says so, after it is on the disk. The same
+lines come from a terminal, a file or another program.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal, cast
+
+from fieldcorr.duel.engine import Engine
+from fieldcorr.duel.events import ANSWERS, Answer, Event
+from fieldcorr.errors import DuelError
+
+HELP = """\
+l, left          the left configuration was better
+r, right         the right one was better
+s, same          no difference
+k, skip          another pair, please
+u, undo          take back the last entry
+x, exclude WHAT  never propose WHAT again (a safety exclusion, no loss);
+                 WHAT is left, right, both, or a configuration such as 0- 5+;
+                 "above 0.9" at the end adds everything correlated above 0.9
+i, include WHAT  take back an exclusion, also with "above"
+v, void N        answer number N does not count
+c, compare A with B       ask for this pair next
+rank A > B = C > D        several at once, from best to worst
+horizon N        change the planned number of duels
+n, note TEXT     keep a remark
+h, help          this text
+q, quit          stop; the journal has everything, run again to go on
+Anything like amplitude_mA=3.2 frequency_Hz=40 after an answer is kept with it.
+"""
+
+_ALIASES = {
+    "l": "left",
+    "r": "right",
+    "s": "same",
+    "k": "skip",
+    "u": "undo",
+    "x": "exclude",
+    "i": "include",
+    "v": "void",
+    "c": "compare",
+    "n": "note",
+    "h": "help",
+    "?": "help",
+    "q": "quit",
+}
+VERBS = (*dict.fromkeys(_ALIASES.values()), "rank", "horizon")
+
+
+@dataclass(frozen=True)
+class Command:
+    """One typed line.
+
+    Attributes
+    ----------
+    verb : str
+        What to do.
+    words : tuple of str
+        Its arguments.
+    meta : dict
+        ``key=value`` words.
+    number : int or None
+        The duel that the line means to answer ("12: left"): a program that repeats a line after a
+        crash is told that it counts already, and it does not count twice.
+    """
+
+    verb: str
+    words: tuple[str, ...] = ()
+    meta: dict[str, str | float] = field(default_factory=dict)
+    number: int | None = None
+
+
+def parse_command(line: str) -> Command:
+    """Read one typed line."""
+    head, colon, rest = line.partition(":")
+    number = int(head) if colon and head.strip().isdigit() else None
+    words = (rest if number is not None else line).split()
+    if not words:
+        raise DuelError("nothing typed; h is help")
+    verb = _ALIASES.get(words[0].lower(), words[0].lower())
+    if verb not in VERBS:
+        raise DuelError(f"{words[0]!r} is not understood; h is help")
+    if verb == "note":
+        return Command(verb, (line.split(maxsplit=1)[1],) if len(words) > 1 else ())
+    plain = tuple(word for word in words[1:] if "=" not in word.strip("="))
+    pairs = (word.partition("=") for word in words[1:] if "=" in word.strip("="))
+    return Command(verb, plain, {key: _value(text) for key, _, text in pairs}, number)
+
+
+def _value(text: str) -> str | float:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+class Actions:
+    """Commands on one engine.
+
+    Parameters
+    ----------
+    engine
+        Of an open session.
+    find
+        Returns the arm of a configuration's text.
+    """
+
+    def __init__(self, engine: Engine, find: Callable[[str], int]) -> None:
+        self._engine = engine
+        self._find = find
+
+    def perform(self, command: Command) -> str:
+        """Do what was typed and return what was done, in words."""
+        verb = command.verb
+        if verb in ANSWERS:
+            return self._answer(command, cast("Answer", verb))
+        if verb in ("exclude", "include"):
+            return self._restrict(cast("Literal['exclude', 'include']", verb), command.words)
+        action = {
+            "undo": self._undo,
+            "void": self._void,
+            "compare": self._compare,
+            "rank": self._rank,
+            "horizon": self._horizon,
+            "note": self._note,
+        }[verb]
+        return action(command.words)
+
+    @property
+    def number(self) -> int:
+        """Number of the duel that is asked."""
+        return len(self._engine.history) + 1
+
+    def _answer(self, command: Command, answer: Answer) -> str:
+        number = self.number
+        if command.words:
+            raise DuelError(f"{answer} takes no {command.words[0]!r}; h is help")
+        if command.number is not None and command.number != number:
+            return self._repeated(command.number, answer)
+        self._engine.answer(answer, meta=command.meta)
+        return f"duel {number} recorded: {answer}"
+
+    def _repeated(self, number: int, answer: Answer) -> str:
+        """Acknowledge an answer that stands in the journal already; refuse anything else."""
+        history = self._engine.history
+        if not 1 <= number <= len(history):
+            raise DuelError(f"duel {number} is not asked; duel {self.number} is")
+        if history[number - 1].answer != answer:
+            given = history[number - 1].answer
+            raise DuelError(f"duel {number} was answered {given}, not {answer}; void or undo it")
+        return f"duel {number} was recorded already: {answer}"
+
+    def _restrict(self, verb: Literal["exclude", "include"], words: tuple[str, ...]) -> str:
+        threshold = None
+        if len(words) >= 2 and words[-2] == "above":
+            threshold = _number(words[-1], "above")
+            words = words[:-2]
+        arms = self._named_arms(words)
+        before = self._engine.progress.excluded
+        act = self._engine.exclude if verb == "exclude" else self._engine.include
+        act(arms, neighbours_above=threshold)
+        change = abs(self._engine.progress.excluded - before)
+        names = ", ".join(self._engine.source.label(arm) for arm in arms)
+        return f"{verb}d {names}: {change} configurations changed, {self._left()}"
+
+    def _named_arms(self, words: tuple[str, ...]) -> list[int]:
+        sides = {"left": [0], "l": [0], "right": [1], "r": [1], "both": [0, 1]}
+        if len(words) == 1 and words[0] in sides:
+            pair = self._engine.ask()
+            return [pair[side] for side in sides[words[0]]]
+        if not words:
+            raise DuelError("left, right, both, or which configuration? h is help")
+        return [self._arm(" ".join(words))]
+
+    def _undo(self, words: tuple[str, ...]) -> str:
+        event = self._engine.undo()
+        what = f"{event.kind} {self._said(event)}".strip()
+        warning = ""
+        if event.kind == "exclude":
+            warning = "; CAREFUL: what it excluded can be proposed again"
+        return f"taken back: {what}{warning}"
+
+    def _void(self, words: tuple[str, ...]) -> str:
+        number = int(_number(" ".join(words), "void"))
+        self._engine.void(number)
+        return f"duel {number} does not count any more, {self._left()}"
+
+    def _compare(self, words: tuple[str, ...]) -> str:
+        first, found, second = " ".join(words).partition(" with ")
+        if not found:
+            raise DuelError("compare A with B, such as: compare 0- 5+ with 3- 7+")
+        self._engine.force(self._arm(first), self._arm(second))
+        return f"next: {first.strip()} with {second.strip()}"
+
+    def _rank(self, words: tuple[str, ...]) -> str:
+        groups = [part.split(" = ") for part in " ".join(words).split(" > ")]
+        self._engine.tell_ranking([[self._arm(text) for text in group] for group in groups])
+        return f"ranking recorded: {len(self._engine.history[-1].comparisons())} comparisons"
+
+    def _horizon(self, words: tuple[str, ...]) -> str:
+        self._engine.extend(int(_number(" ".join(words), "horizon")))
+        return f"the session is planned for {self._engine.horizon} duels"
+
+    def _note(self, words: tuple[str, ...]) -> str:
+        if not words:
+            raise DuelError("note what?")
+        self._engine.note({"note": words[0].strip()})
+        return "note kept"
+
+    def _arm(self, text: str) -> int:
+        text = text.strip()
+        return int(text[1:]) if text.startswith("#") and text[1:].isdigit() else self._find(text)
+
+    def _said(self, event: Event) -> str:
+        names = " | ".join(self._engine.source.label(arm) for arm in event.arms)
+        return f"{names} {event.answer or ''}".strip()
+
+    def _left(self) -> str:
+        return f"{self._engine.progress.left} left"
+
+
+def _number(text: str, name: str) -> float:
+    try:
+        return float(text)
+    except ValueError as error:
+        raise DuelError(f"{name}: {text!r} is not a number") from error

@@ -1,0 +1,77 @@
+"""Electrode arrays as text: two configurations side by side, for a terminal.
+
+What flows in: polarities, contact names and positions. What flows out: lines of plain ASCII.
+Rostral is up and the patient's left is on the left, as seen from behind. An anode stands in square
+brackets, a cathode in round ones, so signs differ in shape and need no colour.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+CASE = "case"
+_GAP = 0.3
+
+
+def draw_array(
+    polarity: NDArray[np.int8], names: Sequence[str], positions: NDArray[np.float64]
+) -> list[str]:
+    """Return the array as lines of equal width.
+
+    Parameters
+    ----------
+    polarity : (E,) int8
+        -1 cathode, 0 off, +1 anode.
+    names : E contact names
+        A contact called "case" is drawn below the array.
+    positions : (E, 3) m
+        x to the patient's left, z rostral.
+    """
+    paddle = [e for e, name in enumerate(names) if name != CASE]
+    left, rostral = _array_axes(positions[paddle][:, [0, 2]])
+    columns, rows = _levels(-left), _levels(-rostral)
+    width = max(len(names[e]) for e in paddle)
+    cells = [[" " * (width + 3)] * (columns.max() + 1) for _ in range(rows.max() + 1)]
+    for place, e in enumerate(paddle):
+        cells[rows[place]][columns[place]] = _cell(names[e], int(polarity[e]), width)
+    lines = [" ".join(row) for row in cells]
+    for e, name in enumerate(names):
+        if name == CASE:
+            lines.append(_cell(name, int(polarity[e]), len(CASE)).center(len(lines[0])))
+    return lines
+
+
+def draw_pair(left: Sequence[str], right: Sequence[str], titles: tuple[str, str]) -> str:
+    """Return two drawings side by side under their titles."""
+    width = max(len(line) for line in (*left, titles[0])) + 6
+    head = [titles[0].ljust(width) + titles[1], ""]
+    body = [a.ljust(width) + b for a, b in zip(left, right, strict=True)]
+    return "\n".join(line.rstrip() for line in (*head, *body))
+
+
+def _cell(name: str, sign: int, width: int) -> str:
+    text = name.rjust(width)
+    return {0: f" {text}  ", 1: f"[{text}+]", -1: f"({text}-)"}[sign]
+
+
+def _array_axes(points: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return coordinates along the array's own axes, so that a tilted paddle is drawn upright."""
+    centred = points - points.mean(axis=0)
+    if len(points) < 2:
+        return centred[:, 0], centred[:, 1]
+    _, size, axes = np.linalg.svd(centred, full_matrices=False)
+    along = axes[0] if axes[0, 1] >= 0.0 else -axes[0]
+    if size[0] < 1.2 * size[1] or along[1] < 0.5:
+        return centred[:, 0], centred[:, 1]
+    return centred @ np.array([along[1], -along[0]]), centred @ along
+
+
+def _levels(values: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the rank of each value among groups of nearly equal values."""
+    order = np.argsort(values)
+    steps = np.diff(values[order])
+    ranks = np.zeros(len(values), dtype=np.int64)
+    if steps.size and steps.max() > 0.0:
+        ranks[order[1:]] = np.cumsum(steps > _GAP * steps.max())
+    return ranks

@@ -1,0 +1,91 @@
+"""Results and answers of a session as tables.
+
+What flows in: an engine and the journal it was read from. What flows out: rows of plain values, and
+CSV or JSON files of them.
+"""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+from fieldcorr.duel.engine import Engine
+from fieldcorr.duel.journal import JournalContent
+from fieldcorr.errors import ExportError
+
+Row = dict[str, Any]
+
+
+def survivor_rows(engine: Engine) -> list[Row]:
+    """Return the surviving set, best first."""
+    return [
+        {
+            "rank": rank,
+            "arm": row.arm,
+            "configuration": engine.source.label(row.arm),
+            "estimate": row.estimate,
+            "radius": row.radius,
+            "count": row.count,
+        }
+        for rank, row in enumerate(engine.survivors, start=1)
+    ]
+
+
+def duel_rows(engine: Engine, content: JournalContent) -> list[Row]:
+    """Return every comparison that was answered and not undone, in order."""
+    rows = []
+    voided = {int(event.value or 0) for event in engine.events if event.kind == "void"}
+    records = [r for r in counting_records(content) if r["event"] in ("duel", "ranking")]
+    for number, (record, event) in enumerate(zip(records, engine.history, strict=True), start=1):
+        pairs = event.comparisons() or [(event.arms[0], event.arms[1], False)]
+        for winner, loser, tie in pairs:
+            rows.append(
+                {
+                    "number": number,
+                    "line": record["line"],
+                    "time": record["time"],
+                    "first": winner,
+                    "second": loser,
+                    "first_configuration": engine.source.label(winner),
+                    "second_configuration": engine.source.label(loser),
+                    "outcome": _outcome(event.answer, tie=tie),
+                    "asked": event.asked,
+                    "void": number in voided,
+                    "meta": json.dumps(dict(event.meta), ensure_ascii=False),
+                }
+            )
+    return rows
+
+
+def _outcome(answer: str | None, *, tie: bool) -> str:
+    if answer == "skip":
+        return "skipped"
+    return "equal" if tie else "first better"
+
+
+def counting_records(content: JournalContent) -> list[dict[str, Any]]:
+    """Return the records that were not undone; the same rule as the engine's."""
+    counting: list[dict[str, Any]] = []
+    for record in content.records:
+        if record["event"] == "undo":
+            last = max(i for i, kept in enumerate(counting) if kept["event"] != "note")
+            del counting[last]
+        elif record["event"] != "torn":
+            counting.append(record)
+    return counting
+
+
+def write_rows(rows: list[Row], path: Path) -> None:
+    """Write rows as CSV or JSON, by the file's ending."""
+    if path.suffix not in (".csv", ".json"):
+        raise ExportError(f"{path}: the name must end in .csv or .json")
+    try:
+        with path.open("w", newline="", encoding="utf-8") as file:
+            if path.suffix == ".json":
+                json.dump(rows, file, ensure_ascii=False, indent=1)
+            else:
+                writer = csv.DictWriter(file, fieldnames=list(rows[0]) if rows else ["number"])
+                writer.writeheader()
+                writer.writerows(rows)
+    except OSError as error:
+        raise ExportError(f"{path}: cannot be written: {error.strerror}") from error

@@ -1,0 +1,232 @@
+"""The conversation of a session: ask, read a line, act, say that it is recorded.
+
+What flows in: an open session, a stream of lines (terminal, file or pipe) and a store to draw from.
+What flows out: text for a person, or one JSON object per line for a program. An answer is called
+recorded only after it is on the disk.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Protocol, TextIO
+
+from fieldcorr.duel.commands import HELP, Actions, parse_command
+from fieldcorr.duel.drawing import draw_array, draw_pair
+from fieldcorr.duel.engine import Engine
+from fieldcorr.duel.session import NOTICE, Session
+from fieldcorr.errors import ConfigurationError, DuelError, JournalError
+
+if TYPE_CHECKING:
+    from fieldcorr.store import Store
+
+TOP = 10
+"""Configurations listed at the end."""
+
+
+class Front(Protocol):
+    """How a session talks."""
+
+    def begin(self, session: Session) -> None:
+        """Say what this is and how far it has come."""
+
+    def ask(self, engine: Engine) -> None:
+        """Show the pair to compare."""
+
+    def done(self, message: str) -> None:
+        """Say what has been recorded."""
+
+    def wrong(self, message: str) -> None:
+        """Say why a line cannot be used."""
+
+    def help(self) -> None:
+        """List what can be typed."""
+
+    def end(self, engine: Engine) -> None:
+        """Say where the session stands."""
+
+
+def converse(
+    session: Session, store: "Store", lines: Iterator[str], front: Front, *, forgiving: bool
+) -> None:
+    """Go on until the lines end or someone quits.
+
+    Parameters
+    ----------
+    forgiving
+        Whether a line that cannot be used is answered and forgotten (a person mistypes), or ends
+        the session with the error (a program must not go on with half of its answers).
+    """
+    engine = session.engine
+    actions = Actions(engine, store.index_of)
+    front.begin(session)
+    while True:
+        front.end(engine) if engine.done else front.ask(engine)
+        line = next(lines, None)
+        if line is None or line.strip().lower() in ("q", "quit"):
+            break
+        if not line.strip():
+            continue
+        try:
+            command = parse_command(line)
+            front.help() if command.verb == "help" else front.done(actions.perform(command))
+        except JournalError:
+            raise
+        except (DuelError, ConfigurationError) as error:
+            if not forgiving:
+                raise
+            front.wrong(str(error))
+    if not engine.done:
+        front.end(engine)
+
+
+def read_lines(stream: TextIO) -> Iterator[str]:
+    """Yield lines as they come, without waiting for more."""
+    while line := stream.readline():
+        yield line
+
+
+class TextFront:
+    """Talks to a person.
+
+    Parameters
+    ----------
+    store
+        Draws from its contacts and polarities.
+    write
+        Takes one piece of text.
+    prompt
+        Whether to print what can be typed (a person is there).
+    """
+
+    def __init__(self, store: "Store", write: Callable[[str], object], *, prompt: bool) -> None:
+        self._store = store
+        self._write = write
+        self._prompt = prompt
+
+    def begin(self, session: Session) -> None:
+        """Say what this is and how far it has come."""
+        self._write(f"{NOTICE}\nOnly configurations of the store are proposed, none excluded.\n")
+        if session.torn:
+            self._write(
+                f"The last line of the journal was unfinished ({len(session.torn)} bytes): it was "
+                "never acknowledged and does not count; its pair is asked again.\n"
+            )
+
+    def ask(self, engine: Engine) -> None:
+        """Show the pair to compare, how far the set has narrowed, and any warning."""
+        self._write(f"\n{progress_line(engine)}\n")
+        if engine.warning:
+            self._write(f"Warning: {engine.warning}.\n")
+        self._write(f"\n{self.picture(engine.ask())}\n")
+        if self._prompt:
+            self._write("\nBetter? left right same skip undo exclude help quit > ")
+
+    def picture(self, pair: tuple[int, int]) -> str:
+        """Return both arrays side by side."""
+        store = self._store
+        drawn = [
+            draw_array(store.polarity[arm], store.contact_names, store.contact_positions)
+            for arm in pair
+        ]
+        titles = (f"LEFT   {store.texts[pair[0]]}", f"RIGHT  {store.texts[pair[1]]}")
+        legend = "rostral is up, the patient's left is left; [+] anode, (-) cathode"
+        return f"{draw_pair(drawn[0], drawn[1], titles)}\n{legend}"
+
+    def done(self, message: str) -> None:
+        """Say what has been recorded."""
+        self._write(f"{message}\n")
+
+    def wrong(self, message: str) -> None:
+        """Say why a line cannot be used."""
+        self._write(f"{message}\n")
+
+    def help(self) -> None:
+        """List what can be typed."""
+        self._write(HELP)
+
+    def end(self, engine: Engine) -> None:
+        """Say where the session stands: the ranked set, and what it is worth."""
+        self._write(f"\n{result_text(engine)}\n")
+        if engine.done and self._prompt:
+            self._write("\nNothing left to ask. undo, horizon N, help or quit > ")
+
+
+class JsonFront:
+    """Talks to a program: one JSON object per line, with a key ``type``."""
+
+    def __init__(self, write: Callable[[str], object]) -> None:
+        self._write = write
+
+    def begin(self, session: Session) -> None:
+        """Say what this is and how far it has come."""
+        self._say("begin", notice=NOTICE, torn=len(session.torn), answers=_answers(session.engine))
+
+    def ask(self, engine: Engine) -> None:
+        """Show the pair to compare."""
+        left, right = engine.ask()
+        self._say(
+            "ask",
+            number=_answers(engine) + 1,
+            left={"arm": left, "text": engine.source.label(left)},
+            right={"arm": right, "text": engine.source.label(right)},
+            progress=asdict(engine.progress),
+            warning=engine.warning,
+        )
+
+    def done(self, message: str) -> None:
+        """Say what has been recorded."""
+        self._say("done", text=message)
+
+    def wrong(self, message: str) -> None:
+        """Say why a line cannot be used."""
+        self._say("wrong", text=message)
+
+    def help(self) -> None:
+        """List what can be typed."""
+        self._say("help", text=HELP)
+
+    def end(self, engine: Engine) -> None:
+        """Say where the session stands."""
+        ranked = engine.survivors
+        top = [asdict(row) | {"text": engine.source.label(row.arm)} for row in _first(ranked)]
+        self._say("end", done=engine.done, progress=asdict(engine.progress), top=top)
+
+    def _say(self, kind: str, **content: Any) -> None:
+        self._write(json.dumps({"type": kind, **content}) + "\n")
+
+
+def progress_line(engine: Engine) -> str:
+    """Return how far the session has come, in one line."""
+    p = engine.progress
+    parts = [
+        f"duel {_answers(engine) + 1}: {p.duels} of {p.horizon} done",
+        f"{p.left} of {p.allowed} configurations left ({100 * p.left / p.allowed:.0f} %)",
+    ]
+    counts = {"excluded": p.excluded, "skipped": p.skipped, "void": p.voided}
+    return "; ".join(parts + [f"{count} {name}" for name, count in counts.items() if count])
+
+
+def result_text(engine: Engine) -> str:
+    """Return the ranked set as text, and how much it says."""
+    p, ranked = engine.progress, engine.survivors
+    lines = [
+        f"{p.duels} of {p.horizon} duels; {p.left} of {p.allowed} configurations are left.",
+        "rank  estimate  interval  comparisons  configuration",
+    ]
+    for rank, row in enumerate(_first(ranked), start=1):
+        lines.append(
+            f"{rank:4d}  {row.estimate:8.3f}  +-{row.radius:6.3f}  {row.count:11.1f}  "
+            f"{engine.source.label(row.arm)}"
+        )
+    if p.left > TOP:
+        lines.append(f"      ... and {p.left - TOP} more: fieldcorr duel export has them all")
+    lines.append("The set counts, not the first rank: no guarantee goes with these intervals.")
+    return "\n".join(lines)
+
+
+def _first(ranked: Any) -> list[Any]:
+    return [ranked[rank] for rank in range(min(TOP, len(ranked)))]
+
+
+def _answers(engine: Engine) -> int:
+    return len(engine.history)
