@@ -47,8 +47,7 @@ def run_task(task: Task) -> Figures:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     lines = done.stdout.strip().splitlines()
     if done.returncode or not lines:
-        reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-        return {"error": reason}
+        return {"error": _last_line(done.stderr, done.returncode)}
     figures: Figures = json.loads(lines[-1])
     return figures
 
@@ -65,17 +64,25 @@ def _environment(task: Task, scratch: str) -> dict[str, str]:
 
 def _run_command(task: Task, environment: Mapping[str, str]) -> Figures:
     """Time ``python -c`` from start to end, with the peak memory of that process."""
-    code = task.prepare.removeprefix("command:")
+    command = [sys.executable, "-c", task.prepare.removeprefix("command:")]
     seconds, peak = [], 0.0
     for _ in range(task.repeat):
-        start = time.perf_counter()
-        child = subprocess.Popen([sys.executable, "-c", code], env=dict(environment))
-        _, status, usage = os.wait4(child.pid, 0)
-        seconds.append(time.perf_counter() - start)
+        with tempfile.TemporaryFile("w+") as errors:
+            start = time.perf_counter()
+            child = subprocess.Popen(command, env=dict(environment), stderr=errors)
+            _, status, usage = os.wait4(child.pid, 0)
+            child.returncode = os.waitstatus_to_exitcode(status)
+            seconds.append(time.perf_counter() - start)
+            errors.seek(0)
+            if child.returncode:
+                return {"error": _last_line(errors.read(), child.returncode)}
         peak = max(peak, usage.ru_maxrss / 1024.0)
-        if status:
-            return {"error": f"exit status {status}"}
     return {"best": min(seconds), "extra_mb": peak, "peak_mb": peak, "figures": {}}
+
+
+def _last_line(errors: str, code: int) -> str:
+    """Return the last line of what a process complained about."""
+    return (errors.strip().splitlines() or [f"exit code {code}"])[-1]
 
 
 def measure(row: Row, rounds: int) -> list[Figures]:

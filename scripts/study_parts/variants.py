@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldcorr.leadfield import compute_lead_field
-from fieldcorr.leadfield.compute import Progress, balanced_inverse
+from fieldcorr.leadfield.compute import Progress
 from fieldcorr.mesh import Mesh, build_mesh, read_mesh, write_mesh
 from fieldcorr.model import Model, resolve_mesh
 from study_parts.domain import extend_domain
@@ -138,11 +138,7 @@ def _build(variant: Variant, model: Model, studied: Mesh) -> Mesh:
 
 
 def solve(model: Model, mesh: Mesh, order: int, progress: Progress | None = None) -> Result:
-    """Return admittance and Gram matrix, for balanced currents."""
+    """Return what the comparison needs of the lead field of a model on a mesh."""
     lead = compute_lead_field(model, mesh, order=order, progress=progress)
-    admittance = lead.admittance
-    if model.boundary.outer == "grounded":
-        # A floating stimulator in a grounded body: what its balanced currents see.
-        admittance = balanced_inverse(np.linalg.inv(admittance))
     seconds = float(sum(lead.times.values()))
-    return Result(admittance, lead.gram, mesh.n_cells, lead.space.n_dofs, seconds)
+    return Result(lead.admittance, lead.gram, mesh.n_cells, lead.space.n_dofs, seconds)
