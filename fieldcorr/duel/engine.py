@@ -9,7 +9,7 @@ never having answered. Algorithms add three methods: forget, learn, propose.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -180,6 +180,16 @@ class Engine(ABC):
             self.check(event)
             self._enter(event)
         self._relearn()
+
+    def fresh(self) -> Self:
+        """Return an engine of the same kind, source and settings, before its first event."""
+        return type(self)(
+            self.source,
+            horizon=self._planned,
+            seed=self.seed,
+            whitelist=self._whitelist,
+            **self.settings,
+        )
 
     def keep_events(self, keep: Callable[[Event], object]) -> None:
         """Have every further event handed to ``keep`` after it is checked, before it counts."""

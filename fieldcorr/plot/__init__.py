@@ -9,18 +9,33 @@ centred on zero; the patient's left and rostral are marked.
 the array               :func:`array`, :func:`arrays`, :func:`neighbours`
 fields                  :func:`section`, :func:`sections`, :func:`field_section`,
                         :func:`field_sections`
+r                       :func:`heat_map`, :func:`correlations`, :func:`neighbourhoods`,
+                        :func:`embedding`
+accuracy                :func:`mesh_study`, :func:`convergence`
+duels                   :func:`regret`, :func:`narrowing`
 ======================  ==========================================================================
 """
 
 from fieldcorr.plot.array_view import array, arrays, neighbours
+from fieldcorr.plot.correlation_view import correlations, embedding, heat_map, neighbourhoods
+from fieldcorr.plot.duel_view import narrowing, regret
 from fieldcorr.plot.section_view import field_section, field_sections, section, sections
+from fieldcorr.plot.study_view import convergence, mesh_study
 
 __all__ = [
     "array",
     "arrays",
+    "convergence",
+    "correlations",
+    "embedding",
     "field_section",
     "field_sections",
+    "heat_map",
+    "mesh_study",
+    "narrowing",
+    "neighbourhoods",
     "neighbours",
+    "regret",
     "section",
     "sections",
 ]

@@ -1,0 +1,320 @@
+"""Pictures of r: ordered heat map, distribution, sizes of neighbourhoods, map of the embedding.
+
+What flows in: a store, or a square matrix of r (for the map: a store or unit rows). What flows out:
+figures. Large sets are represented by evenly spread rows, and the title says so.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fieldcorr._summary.units import count as counted
+from fieldcorr.errors import CorrelationError
+from fieldcorr.plot.ordering import ordered
+from fieldcorr.plot.style import (
+    DASHES,
+    DIVERGING,
+    FAINT,
+    INK,
+    SERIES,
+    SMALL,
+    WIDTH,
+    Axes,
+    Figure,
+    FloatArray,
+    axes_or_new,
+    figure_of,
+    halo,
+    tidy,
+)
+
+if TYPE_CHECKING:
+    from fieldcorr.store import Store
+
+LEVELS = (0.0, 0.3, 0.5, 0.9)
+"""Values of r above which neighbours are counted."""
+
+
+def heat_map(
+    source: "Store | ArrayLike",
+    *,
+    rows: Sequence[int] | None = None,
+    order: str = "hierarchical",
+    most: int = 400,
+    ax: Axes | None = None,
+) -> Figure:
+    """Draw r as a heat map in an order that shows its blocks.
+
+    Parameters
+    ----------
+    source
+        A store, or r as a (K, K) array.
+    rows
+        Configurations to show; None for ``most`` evenly spread ones.
+    order
+        "hierarchical", "spectral" or "stored".
+    most
+        Largest number of rows when none are named.
+    ax
+        Axes to draw in; None makes a figure.
+    """
+    total = _size(source)
+    chosen = np.asarray(_spread(total, most) if rows is None else rows, dtype=np.int64)
+    r = _rows_of(source, chosen)[:, chosen].astype(np.float64)
+    turned = ordered(r, order)
+    ax = axes_or_new(ax, (5.2, 4.4))
+    image = ax.imshow(
+        r[np.ix_(turned, turned)], cmap=DIVERGING, vmin=-1.0, vmax=1.0, interpolation="nearest"
+    )
+    figure_of(ax).colorbar(image, ax=ax, label="correlation r of the fields")
+    ax.set_title(f"r of {_part(len(chosen), total)}", fontsize=SMALL + 2)
+    ax.set_xlabel(f"configurations, {order} order")
+    ax.set_ylabel(f"configurations, {order} order")
+    return figure_of(ax)
+
+
+def correlations(
+    source: "Store | ArrayLike",
+    *,
+    bins: int = 100,
+    most: int = 400,
+    ax: Axes | None = None,
+) -> Figure:
+    """Draw the distribution of r over pairs of different configurations.
+
+    Parameters
+    ----------
+    source
+        A store, or r as a (K, K) array.
+    bins
+        Bins between -1 and 1.
+    most
+        Largest number of rows looked at; each with all others.
+    ax
+        Axes to draw in; None makes a figure.
+    """
+    values, rows = _pairs(source, most)
+    ax = axes_or_new(ax, (WIDTH * 0.75, 3.2))
+    edges = np.linspace(-1.0, 1.0, bins + 1)
+    share, _ = np.histogram(values, edges)
+    ax.stairs(100.0 * share / values.size, edges, fill=True, color=SERIES[0], alpha=0.8)
+    ax.axvline(0.0, color=INK, linewidth=0.7)
+    for level in (0.5, 0.9):
+        ax.axvline(level, color=FAINT, linewidth=0.8, linestyle="--")
+        part = 100.0 * np.count_nonzero(values > level) / values.size
+        ax.annotate(
+            f"{part:.2g} % above {level:g}",
+            (level, 1.0),
+            xycoords=("data", "axes fraction"),
+            xytext=(-3, -3),
+            textcoords="offset points",
+            rotation=90,
+            ha="right",
+            va="top",
+            fontsize=SMALL,
+        )
+    ax.set_xlim(-1.0, 1.0)
+    ax.set_xlabel("correlation r of two fields")
+    ax.set_ylabel(f"pairs (% per {2.0 / bins:.2g})")
+    ax.set_title(f"r over the pairs of {_part(len(rows), _size(source))}", fontsize=SMALL + 2)
+    tidy(ax)
+    return figure_of(ax)
+
+
+def neighbourhoods(
+    source: "Store | ArrayLike",
+    *,
+    levels: Sequence[float] = LEVELS,
+    most: int = 1000,
+    ax: Axes | None = None,
+) -> Figure:
+    """Draw how many neighbours configurations have, for several levels of r.
+
+    Parameters
+    ----------
+    source
+        A store, or r as a (K, K) array.
+    levels
+        Neighbours are those with r above a level; the configuration itself does not count.
+    most
+        Largest number of configurations looked at.
+    ax
+        Axes to draw in; None makes a figure.
+    """
+    rows = _spread(_size(source), most)
+    sizes = neighbourhood_sizes(_rows_of(source, rows), levels)
+    ax = axes_or_new(ax, (WIDTH * 0.75, 3.2))
+    share = 100.0 * np.arange(1, len(rows) + 1) / len(rows)
+    for k, level in enumerate(levels):
+        ax.step(
+            np.sort(sizes[:, k]),
+            share,
+            where="post",
+            color=SERIES[k % len(SERIES)],
+            linestyle=DASHES[k % len(DASHES)],
+            label=f"r > {level:g}: median {int(np.median(sizes[:, k]))}",
+        )
+    ax.set_xscale("symlog", linthresh=1.0)
+    ax.set_xlim(left=0.0)
+    ax.set_ylim(0.0, 102.0)
+    ax.set_xlabel("number of neighbours")
+    ax.set_ylabel("configurations with at most so many (%)")
+    ax.set_title(f"neighbourhoods of {_part(len(rows), _size(source))}", fontsize=SMALL + 2)
+    ax.legend(frameon=False, fontsize=SMALL)
+    tidy(ax)
+    return figure_of(ax)
+
+
+def neighbourhood_sizes(r: NDArray[Any], levels: Sequence[float]) -> NDArray[np.int64]:
+    """Return (m, levels): how many others lie above each level, from rows of r (m, K)."""
+    # The diagonal is 1 and above every level: it is no neighbour.
+    return np.stack([np.count_nonzero(r > level, axis=1) - 1 for level in levels], axis=1)
+
+
+def embedding(
+    source: "Store | ArrayLike",
+    *,
+    reference: int | str | None = None,
+    marked: Sequence[int] = (),
+    axes: tuple[int, int] = (0, 1),
+    ax: Axes | None = None,
+) -> Figure:
+    """Draw the configurations as points: the two directions in which their fields differ most.
+
+    Parameters
+    ----------
+    source
+        A store, or unit rows (K, R) with r = Z Z'.
+    reference
+        A configuration; points are coloured by their r with it.
+    marked
+        Configurations to ring and name.
+    axes
+        Which principal axes to show.
+    ax
+        Axes to draw in; None makes a figure.
+
+    Notes
+    -----
+    Every configuration is a point of the unit sphere in at most 15 dimensions, and r is the cosine
+    of the angle between two points. The picture is the projection onto principal axes, so points
+    near the rim are shown nearly as they are, others lie mostly in other directions.
+    """
+    z = _unit_rows(source)
+    flat, share = principal_axes(z, axes)
+    ax = axes_or_new(ax, (5.6, 4.6))
+    if reference is None:
+        ax.scatter(flat[:, 0], flat[:, 1], s=6, color=SERIES[0], alpha=0.5, linewidths=0)
+    else:
+        row = _row(source, reference)
+        points = ax.scatter(
+            flat[:, 0],
+            flat[:, 1],
+            c=z @ z[row],
+            s=8,
+            cmap=DIVERGING,
+            vmin=-1.0,
+            vmax=1.0,
+            linewidths=0,
+        )
+        name = _name(source, row)
+        figure_of(ax).colorbar(points, ax=ax, label=f"correlation r with {name}")
+        _ring(ax, flat[row], name)
+    for row in marked:
+        _ring(ax, flat[row], _name(source, row))
+    circle = np.linspace(0.0, 2.0 * np.pi, 200)
+    ax.plot(np.cos(circle), np.sin(circle), color=FAINT, linewidth=0.7)
+    ax.set_aspect("equal")
+    ax.set_xlabel(f"principal axis {axes[0] + 1} ({100 * share[0]:.0f} % of the variance)")
+    ax.set_ylabel(f"principal axis {axes[1] + 1} ({100 * share[1]:.0f} % of the variance)")
+    ax.set_title(f"{counted(len(z))} configurations by their fields", fontsize=SMALL + 2)
+    return figure_of(ax)
+
+
+def principal_axes(z: FloatArray, axes: tuple[int, int]) -> tuple[FloatArray, FloatArray]:
+    """Return the coordinates (K, 2) of unit rows along principal axes, and the shares (2,).
+
+    The mean is not removed: a set that holds every polarity mirror has none.
+    """
+    values, vectors = np.linalg.eigh(z.T @ z / len(z))
+    values, vectors = values[::-1], vectors[:, ::-1]
+    if max(axes) >= len(values):
+        raise CorrelationError(f"axes {axes}: the embedding has rank {len(values)} only")
+    # The sign of an axis is free; its largest component is made positive.
+    vectors = vectors * np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(len(values))])
+    pair = list(axes)
+    return z @ vectors[:, pair], values[pair] / values.sum()
+
+
+def _ring(ax: Axes, point: FloatArray, name: str) -> None:
+    x, y = point
+    ax.scatter(x, y, s=70, facecolors="none", edgecolors=INK, linewidths=1.3, zorder=4)
+    ax.annotate(
+        name,
+        (x, y),
+        xytext=(7, 5),
+        textcoords="offset points",
+        fontsize=SMALL,
+        path_effects=halo(),
+        zorder=5,
+    )
+
+
+# -- where r comes from ---------------------------------------------------------------------------
+
+
+def _is_plain(source: Any) -> bool:
+    return not hasattr(source, "row")
+
+
+def _unit_rows(source: Any) -> FloatArray:
+    return np.asarray(source if _is_plain(source) else source.embedding, dtype=np.float64)
+
+
+def _size(source: Any) -> int:
+    if _is_plain(source):
+        r = np.asarray(source)
+        if r.ndim != 2 or r.shape[0] != r.shape[1]:
+            raise CorrelationError(f"r has shape {r.shape}: a store or a square matrix is needed")
+    return len(source)
+
+
+def _spread(total: int, most: int) -> NDArray[np.int64]:
+    """Return at most ``most`` of ``total`` rows, evenly spread."""
+    return np.unique(np.linspace(0, total - 1, min(total, most)).astype(np.int64))
+
+
+def _rows_of(source: Any, rows: NDArray[np.int64]) -> NDArray[Any]:
+    """Return rows of r, (m, K)."""
+    if _is_plain(source):
+        return np.asarray(source)[rows]
+    return np.stack([source.row(int(row)) for row in rows])
+
+
+def _pairs(source: Any, most: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return r of some configurations with all others but themselves, and their rows."""
+    rows = _spread(_size(source), most)
+    r = _rows_of(source, rows)
+    other = np.ones(r.shape, dtype=bool)
+    other[np.arange(len(rows)), rows] = False
+    return r[other], rows
+
+
+def _row(source: Any, configuration: int | str) -> int:
+    if isinstance(configuration, str):
+        if _is_plain(source):
+            raise CorrelationError(f"configuration {configuration!r}: only a store knows texts")
+        return int(source.index_of(configuration))
+    return int(configuration)
+
+
+def _name(source: Any, row: int) -> str:
+    return str(row) if _is_plain(source) else str(source.texts[row])
+
+
+def _part(shown: int, total: int) -> str:
+    if shown == total:
+        return f"{counted(total)} configurations"
+    return f"{counted(shown)} of {counted(total)} configurations"

@@ -1,0 +1,223 @@
+"""Pictures of duels: regret of simulated experiments, and how a session narrowed.
+
+What flows in: an experiment or its CSV file; an engine, or a journal and its store. What flows out:
+figures. The history of a session is replayed event by event, which is all that a session is.
+"""
+
+import csv
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fieldcorr.errors import DuelError
+from fieldcorr.plot.style import (
+    DASHES,
+    FAINT,
+    INK,
+    SERIES,
+    SMALL,
+    WIDTH,
+    Axes,
+    Figure,
+    FloatArray,
+    SubFigure,
+    axes_or_new,
+    figure_of,
+    new_figure,
+    root_figure,
+    tidy,
+)
+
+if TYPE_CHECKING:
+    from fieldcorr.duel import Engine
+    from fieldcorr.duel.simulate import Experiment
+
+CHANCE = 0.5
+"""Largest possible stepwise regret: both arms lose against the best one for certain."""
+
+
+# -- regret ---------------------------------------------------------------------------------------
+
+
+def regret(
+    experiment: "Experiment | str | Path",
+    *,
+    band: float = 1.0,
+    ax: Axes | None = None,
+) -> Figure:
+    """Draw the mean stepwise regret of every player over the duels.
+
+    Parameters
+    ----------
+    experiment
+        An experiment, or the CSV file that it wrote.
+    band
+        Half width of the shaded bands in standard deviations over trials; 0 for none.
+    ax
+        Axes to draw in; None makes a figure.
+    """
+    curves = list(_curves(experiment))
+    ax = axes_or_new(ax, (WIDTH, 3.6))
+    for k, (name, mean, deviation) in enumerate(curves):
+        t = np.arange(1, len(mean) + 1)
+        colour, dash = SERIES[k % len(SERIES)], DASHES[k % len(DASHES)]
+        ax.plot(t, mean, color=colour, linestyle=dash, label=f"{name}: {mean[-1]:.3f}")
+        if band > 0.0:
+            low, high = np.maximum(mean - band * deviation, 0.0), mean + band * deviation
+            ax.fill_between(t, low, high, color=colour, alpha=0.12, linewidth=0)
+    ax.axhline(CHANCE, color=FAINT, linewidth=0.8, linestyle=":")
+    ax.set_xlim(1, max(len(mean) for _, mean, _ in curves))
+    ax.set_ylim(0.0, 0.56)
+    ax.set_xlabel("duel t")
+    ax.set_ylabel("regret of the arms played, \u03b5")
+    shade = f"; shaded: \u00b1{band:g} standard deviation over trials" if band > 0.0 else ""
+    ax.set_title(f"stepwise regret{shade}", fontsize=SMALL + 2)
+    ax.legend(frameon=False, fontsize=SMALL, title="at the end", title_fontsize=SMALL)
+    tidy(ax)
+    return figure_of(ax)
+
+
+def _curves(experiment: Any) -> Iterator[tuple[str, FloatArray, FloatArray]]:
+    """Yield (name, mean (T,), deviation (T,)) of every player."""
+    if hasattr(experiment, "outcomes"):
+        for outcome in experiment.outcomes:
+            yield outcome.player.name, outcome.mean, outcome.deviation
+        return
+    table = _read_curves(Path(experiment))
+    for name, rows in table.items():
+        values = np.array(rows)
+        yield name, values[:, 0], values[:, 1]
+
+
+def _read_curves(path: Path) -> dict[str, list[tuple[float, float]]]:
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            lines = csv.DictReader(line for line in file if not line.startswith("#"))
+            table: dict[str, list[tuple[float, float]]] = {}
+            for line in lines:
+                pair = (float(line["mean"]), float(line["deviation"]))
+                table.setdefault(line["algorithm"], []).append(pair)
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        raise DuelError(f"{path}: cannot be read as regret curves: {error!r}") from error
+    if not table:
+        raise DuelError(f"{path}: holds no regret curve")
+    return table
+
+
+# -- a session ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Course:
+    """How a session went, after 0, 1, ... events that compare arms.
+
+    Attributes
+    ----------
+    duels, left : (n,) int
+        Comparisons so far, and arms still in the set.
+    arms : (m,) int
+        The arms followed.
+    estimate, radius : (n, m)
+        Their share of wins and its radius; NaN once an arm has been eliminated.
+    """
+
+    duels: NDArray[np.int64]
+    left: NDArray[np.int64]
+    arms: NDArray[np.int64]
+    estimate: FloatArray
+    radius: FloatArray
+
+
+def course(engine: "Engine", *, arms: Sequence[int] | None = None, follow: int = 4) -> Course:
+    """Replay a session and take down how it narrowed.
+
+    Parameters
+    ----------
+    engine
+        The engine as it is now; it is not changed.
+    arms
+        Arms to follow; None for the ``follow`` best of those left.
+    follow
+        How many to follow when none are named.
+    """
+    chosen = np.asarray(engine.survivors.arm[:follow] if arms is None else arms, dtype=np.int64)
+    again = engine.fresh()
+    duels, left, rows = [], [], []
+    for event in (None, *engine.events):
+        if event is not None:
+            again.record(event)
+            if not event.compares and event.kind not in ("exclude", "include", "void"):
+                continue
+        duels.append(again.duels)
+        left.append(again.progress.left)
+        rows.append(_followed(again, chosen))
+    table = np.array(rows)
+    return Course(np.array(duels), np.array(left), chosen, table[:, 0], table[:, 1])
+
+
+def narrowing(
+    engine: "Engine",
+    *,
+    arms: Sequence[int] | None = None,
+    follow: int = 4,
+    figure: Figure | SubFigure | None = None,
+) -> Figure:
+    """Draw how many configurations were left after each duel, and how the leading ones did.
+
+    Parameters
+    ----------
+    engine
+        The engine of a session: ``session.engine``, or what ``read_session`` returns.
+    arms
+        Arms to follow; None for the ``follow`` best of those left.
+    follow
+        How many to follow when none are named.
+    figure
+        Figure to fill; None makes one.
+    """
+    went = course(engine, arms=arms, follow=follow)
+    if figure is None:
+        figure = new_figure((WIDTH, 4.6))
+    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(1.0, 1.3))
+    upper.step(went.duels, went.left, where="post", color=SERIES[0])
+    upper.set_yscale("log")
+    upper.set_ylabel("configurations left")
+    upper.set_title(f"{went.left[0]} configurations, {went.left[-1]} left", fontsize=SMALL + 2)
+    upper.annotate(
+        str(went.left[-1]), (went.duels[-1], went.left[-1]), xytext=(4, 0), va="center",
+        textcoords="offset points", fontsize=SMALL,
+    )  # fmt: skip
+    for k, arm in enumerate(went.arms):
+        _draw_arm(lower, went, k, engine.source.label(int(arm)))
+    lower.axhline(0.5, color=FAINT, linewidth=0.8, linestyle=":")
+    lower.set_ylim(0.0, 1.0)
+    lower.set_ylabel("share of wins, estimated")
+    lower.set_xlabel("duels")
+    if len(went.arms):
+        lower.legend(frameon=False, fontsize=SMALL, loc="lower right", ncols=2, labelcolor=INK)
+    for ax in (upper, lower):
+        tidy(ax)
+    return root_figure(figure)
+
+
+def _followed(engine: "Engine", arms: NDArray[np.int64]) -> FloatArray:
+    """Return (2, m): estimate and radius of the followed arms, NaN where eliminated."""
+    ranked = engine.survivors
+    out = np.full((2, len(arms)), np.nan)
+    for k, arm in enumerate(arms):
+        place = np.flatnonzero(ranked.arm == arm)
+        if place.size and ranked.count[place[0]] > 0.0:
+            out[:, k] = ranked.estimate[place[0]], ranked.radius[place[0]]
+    return out
+
+
+def _draw_arm(ax: Axes, went: Course, k: int, name: str) -> None:
+    colour, dash = SERIES[k % len(SERIES)], DASHES[k % len(DASHES)]
+    middle, radius = went.estimate[:, k], went.radius[:, k]
+    ax.plot(went.duels, middle, color=colour, linestyle=dash, label=name)
+    low, high = np.clip(middle - radius, 0.0, 1.0), np.clip(middle + radius, 0.0, 1.0)
+    ax.fill_between(went.duels, low, high, color=colour, alpha=0.12, linewidth=0, step=None)
