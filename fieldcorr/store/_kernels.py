@@ -38,4 +38,4 @@ def fletcher32(words: NDArray[np.uint16]) -> int:
         first = modulus
     if seen != 0 and second == 0:
         second = modulus
-    return (second << np.uint64(16)) | first
+    return int((second << np.uint64(16)) | first)

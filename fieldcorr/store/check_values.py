@@ -61,10 +61,9 @@ def check_currents(store: Store) -> Iterator[Finding]:
         return
     largest = np.abs(current).max(axis=1)
     settings = store.record("settings")
-    if settings["boundary"] != "grounded":
-        open_rows = np.flatnonzero(np.abs(current.sum(axis=1)) > TOLERANCE * largest)
-        if open_rows.size:
-            yield Finding("/configurations/current", f"row {open_rows[0]} does not sum to zero")
+    unbalanced = np.flatnonzero(np.abs(current.sum(axis=1)) > TOLERANCE * largest)
+    if unbalanced.size:
+        yield Finding("/configurations/current", f"row {unbalanced[0]} does not sum to zero")
     expected = contact_currents(
         store.polarity,
         store.admittance,
@@ -159,7 +158,7 @@ def _correlation(current: Floats, gram: Floats) -> Floats:
     """Return r_ij = a_i' G a_j / sqrt(a_i' G a_i  a_j' G a_j)."""
     product: Floats = current @ gram @ current.T
     scale = np.sqrt(np.diag(product))
-    return product / np.outer(scale, scale)
+    return np.asarray(product / np.outer(scale, scale))
 
 
 def _sample(count: int, most: int) -> NDArray[np.int64]:

@@ -81,7 +81,9 @@ class FieldReader:
         if isinstance(configuration, str):
             return parse_configuration(configuration, self._store.contact_names)
         if np.ndim(configuration) == 0:
-            return self._store.polarity[self._store.checked_row(int(np.asarray(configuration)))]
+            row = self._store.checked_row(int(np.asarray(configuration)))
+            stored: NDArray[np.int8] = self._store.polarity[row]
+            return stored
         return _as_polarity(configuration, len(self._store.contact_names))
 
     def currents_of(self, configuration: int | str | ArrayLike) -> NDArray[np.float64]:
@@ -89,15 +91,18 @@ class FieldReader:
         polarity = self.polarity_of(configuration)
         row = self._row_of(polarity)
         if row is not None:
-            return self._store.current[row]
+            stored: NDArray[np.float64] = self._store.current[row]
+            return stored
         drive = self._store.record("settings")["drive"]
-        driven: NDArray[np.float64] = contact_currents(
+        driven = contact_currents(
             polarity[None],
             self._store.admittance,
             mode=drive["mode"],
-            fractions=_shares(drive.get("fractions"), self._store.contact_names),
+            fractions=drive["fractions"],
+            names=self._store.contact_names,
         )
-        return driven[0]
+        row_of_one: NDArray[np.float64] = driven[0]
+        return row_of_one
 
     def nodal(self, configuration: int | str | ArrayLike) -> NDArray[np.float64]:
         """Return the potential (D,) V at all nodes."""
@@ -113,7 +118,10 @@ class FieldReader:
         """Return the potential (N,) V at points (N, 3) m; NaN outside the tissue."""
         cell, barycentric = self._locator.locate(points)
         values = self.nodal(configuration)[None]
-        return interpolate(values, self.dofs, cell, barycentric, self.order)[0]
+        found: NDArray[np.float64] = interpolate(values, self.dofs, cell, barycentric, self.order)[
+            0
+        ]
+        return found
 
     def lead_fields(self, points: ArrayLike) -> NDArray[np.float64]:
         """Return all lead fields (E, N) V/A at points (N, 3) m; NaN outside the tissue."""
@@ -158,7 +166,3 @@ def _as_polarity(values: ArrayLike, contacts: int) -> NDArray[np.int8]:
     if given.shape != (contacts,) or not np.isin(given, (-1, 0, 1)).all():
         raise ConfigurationError(f"a polarity needs {contacts} values of -1, 0 or 1, not {given}")
     return given.astype(np.int8)
-
-
-def _shares(fractions: dict[str, float] | None, names: tuple[str, ...]) -> dict[str, float] | None:
-    return {name: fractions[name] for name in names if name in fractions} if fractions else None

@@ -60,9 +60,9 @@ class Store:
             self._digests = structure.read_digests(self._file, path)
             with structure.damage_is_store_error(path):
                 self._indptr: NDArray[np.int64] = self._file["/neighbourhoods/indptr"][...]
-                attributes = self._file["/neighbourhoods"].attrs
-                self.threshold = float(attributes["threshold"])
-                self.top_k = int(attributes["top-k"])
+                group = self._file["/neighbourhoods"]
+                (self.threshold,) = structure.number_attribute(group, "threshold", 1, path)
+                self.top_k = int(structure.number_attribute(group, "top-k", 1, path)[0])
         except BaseException:
             self._file.close()
             raise
@@ -240,7 +240,9 @@ class Store:
 
     def row(self, i: int) -> NDArray[np.float32]:
         """Return r of configuration i with everyone, (K,)."""
-        return self.rows(self.checked_row(i), self.checked_row(i) + 1)[0]
+        number = self.checked_row(i)
+        row: NDArray[np.float32] = self.rows(number, number + 1)[0]
+        return row
 
     def rows(self, start: int, stop: int) -> NDArray[np.float32]:
         """Return rows ``start:stop`` of r, (stop - start, K): from the matrix or the embedding."""

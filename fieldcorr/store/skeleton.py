@@ -53,9 +53,9 @@ class SparseFile:
         return self._position
 
     def read(self, size: int) -> bytes:
-        """Read at the position."""
-        data = os.pread(self._fd, size, self._position)
-        self._position += len(data)
+        """Read at the position; beyond the end of the file are zeros not yet written."""
+        data = os.pread(self._fd, size, self._position).ljust(size, b"\0")
+        self._position += size
         return data
 
     def readinto(self, buffer: memoryview) -> int:

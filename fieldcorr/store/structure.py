@@ -9,6 +9,7 @@ filters other than HDF5's own checksum are refused.
 
 import json
 import os
+import struct
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,10 +24,8 @@ from numpy.typing import NDArray
 from fieldcorr.errors import FieldcorrError, StoreError
 from fieldcorr.store import layout
 from fieldcorr.store.digest import digest_array
+from fieldcorr.store.headers import HeaderError, text_attributes
 from fieldcorr.store.layout import Entry, Group, Sizes
-
-MAX_TEXT = 1 << 16
-"""Longest text attribute that is read, bytes."""
 
 
 @dataclass(frozen=True)
@@ -83,25 +82,34 @@ def verify_structure(file: h5py.File, path: Path) -> Structure:
 
 
 def _verify_root(file: h5py.File, path: Path) -> str:
-    if "fieldcorr-format" not in file.attrs:
-        raise StoreError(f"{path}: not a store: no attribute fieldcorr-format")
-    version = text_attribute(file, "fieldcorr-format", path)
+    texts = texts_of(file.id, path)
+    if "fieldcorr-format" not in texts:
+        raise StoreError(f"{path}: not a store: no text attribute fieldcorr-format")
+    version = texts["fieldcorr-format"]
     if version.split(".")[0] != layout.FORMAT.split(".")[0]:
-        raise StoreError(f"{path}: format {version} is not readable; this reads {layout.FORMAT}")
-    status = text_attribute(file, "fieldcorr-status", path)
+        raise StoreError(f"{path}: format {version!r} is not readable; this reads {layout.FORMAT}")
+    status = texts.get("fieldcorr-status")
     if status != layout.STATUS_COMPLETE:
         raise StoreError(f"{path}: fieldcorr-status is {status!r}, not 'complete'")
     return version
 
 
-def text_attribute(item: h5py.HLObject, name: str, path: Path) -> str:
-    """Read a text attribute after looking at its type and size."""
-    identifier = item.attrs.get_id(name)
-    info = h5py.check_string_dtype(identifier.dtype)
-    if info is None or identifier.shape != () or identifier.get_storage_size() > MAX_TEXT:
-        raise StoreError(f"{path}: attribute {name} of {item.name} is not a short text")
-    value = item.attrs[name]
-    return value.decode() if isinstance(value, bytes) else str(value)
+def texts_of(item: h5py.h5g.GroupID | h5py.h5d.DatasetID, path: Path) -> dict[str, str]:
+    """Read the text attributes of an object, without HDF5's heap code."""
+    with path.open("rb") as raw:
+        try:
+            return text_attributes(raw, int(h5py.h5o.get_info(item).addr))
+        except (HeaderError, struct.error) as error:
+            raise StoreError(f"{path}: damaged attributes: {error}") from error
+
+
+def number_attribute(group: h5py.Group, name: str, count: int, path: Path) -> list[float]:
+    """Read a numeric attribute after looking at its type and shape."""
+    attribute = group.attrs.get_id(name)
+    shape = () if count == 1 else (count,)
+    if attribute.shape != shape or attribute.dtype.kind not in "iuf":
+        raise StoreError(f"{path}: attribute {name} of {group.name} is not {count} numbers")
+    return [value.item() for value in np.atleast_1d(group.attrs[name])]
 
 
 def _open_group(file: h5py.File, group: Group, path: Path) -> h5py.h5g.GroupID | None:
@@ -213,10 +221,9 @@ def _verify_pointers(file: h5py.File, sizes: Mapping[str, int], path: Path) -> N
         raise StoreError(f"{path}: /neighbourhoods/indptr does not rise from 0 to {sizes['Q']}")
     if lengths.max() > sizes["K"] - 1:
         raise StoreError(f"{path}: /neighbourhoods/indptr gives a row {lengths.max()} neighbours")
-    shape = file["/neighbourhoods"].attrs.get_id("shape")
-    declared = file["/neighbourhoods"].attrs["shape"] if shape.shape == (2,) else ()
-    if tuple(declared) != (sizes["K"], sizes["K"]):
-        raise StoreError(f"{path}: /neighbourhoods has shape {tuple(declared)}, not K x K")
+    declared = number_attribute(file["/neighbourhoods"], "shape", 2, path)
+    if declared != [sizes["K"], sizes["K"]]:
+        raise StoreError(f"{path}: /neighbourhoods has shape {declared}, not K x K")
 
 
 def read_text(item: h5py.Dataset) -> str:
@@ -248,7 +255,7 @@ def read_verified(
 
 def verify_encoding(item: h5py.HLObject, want: tuple[str, str], path: Path) -> None:
     """Compare the two attributes by which anndata knows an element with the declared ones."""
-    names = ("encoding-type", "encoding-version")
-    found = tuple(text_attribute(item, n, path) if n in item.attrs else "" for n in names)
+    texts = texts_of(item.id, path)
+    found = (texts.get("encoding-type"), texts.get("encoding-version"))
     if found != want:
         raise StoreError(f"{path}: {item.name} is encoded as {found}, not {want}")

@@ -86,6 +86,9 @@ def write_store(
     with storage_errors(folder.output), kernel_threads(chosen.threads) as count:
         with ThreadPoolExecutor(count) as pool:
             digests = _build(folder, values, chosen, pool, progress)
+        progress("to disk", 0.0)
+        _sync(folder)
+        progress("to disk", 1.0)
         _complete(folder, digests, run)
     folder.publish()
 
@@ -105,10 +108,13 @@ def _build(
         top_k=options.top_k,
         rows=tile_rows(len(embedding), options.memory),
     )
+    progress("neighbours", 0.0)
     pointers = count_all(
         rule, folder.path / "counts.bin", pool, lambda done: progress("neighbours", done)
     )
     streams = stream_shapes(len(embedding), int(pointers[-1]), matrix=options.matrix)
+    progress("neighbours", 1.0)
+    progress("correlation", 0.0)
     if not folder.draft.exists():
         require_space(folder, values, streams)
         every = {**values, "/neighbourhoods/indptr": pointers}
@@ -183,6 +189,15 @@ def open_chunks(
 
 def _record(folder: WorkFolder, path: str) -> Any:
     return folder.path / (path.strip("/").replace("/", "-") + ".sha256")
+
+
+def _sync(folder: WorkFolder) -> None:
+    """Bring the tiles to the disk: what takes long is done before the time is recorded."""
+    fd = os.open(folder.draft, os.O_RDWR)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
 
 
 def _complete(

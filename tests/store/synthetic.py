@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldcorr.configurations.text import configuration_ids
-from fieldcorr.correlation import embedding_from_gram
+from fieldcorr.correlation.embedding import embedding_from_gram
 from fieldcorr.drive import contact_currents
 from fieldcorr.lagrange import CellLocator, cell_dofs, interpolate, node_points
 from fieldcorr.store import Options, WorkFolder, write_store
@@ -40,7 +40,7 @@ def all_polarities(contacts: int) -> NDArray[np.int8]:
     """Return all polarities with at least one anode and one cathode, by id."""
     every = np.array(list(itertools.product((-1, 0, 1), repeat=contacts)), dtype=np.int8)
     kept = every[(every == 1).any(axis=1) & (every == -1).any(axis=1)]
-    return kept[np.argsort(configuration_ids(kept))]
+    return np.asarray(kept[np.argsort(configuration_ids(kept))])
 
 
 def settings(**changes: Any) -> dict[str, Any]:

@@ -163,7 +163,7 @@ def test_settings_of_a_magnitude_store_skip_the_gram_matrix(tmp_path: Path) -> N
     content["/correlation/embedding"] = rows / np.linalg.norm(rows, axis=1)[:, None]
     path = make_store(tmp_path / "m.h5", content)
     assert any("Gram" in str(finding) for finding in check_store(path))
-    with h5py.File(path, "r+") as file:
+    with h5py.File(path, "r+", libver=("v110", "v110")) as file:
         text = json.dumps(settings(measure={"kind": "magnitude"}))
         del file["/provenance/settings"]
         item = file.create_dataset(

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fieldcorr.correlation import correlation_rows
 from fieldcorr.correlation.reference import kappa_tau_reference
+from fieldcorr.correlation.tiles import correlation_rows
 from fieldcorr.errors import ConfigurationError, StoreError
 from fieldcorr.store import Options, Store, open_store
 from tests.store.synthetic import make_store, values
@@ -142,7 +142,8 @@ def test_order_one_fields(tmp_path: Path) -> None:
 def test_opening_takes_milliseconds_and_loads_no_numba(small_store: Path) -> None:
     program = (
         "import sys; from fieldcorr.store import open_store\n"
-        f"with open_store({str(small_store)!r}) as s: s.polarity, s.row(3), s.neighbours(3), s.hash\n"
+        f"with open_store({str(small_store)!r}) as s:\n"
+        "    s.polarity, s.row(3), s.neighbours(3), s.hash\n"
         "assert 'numba' not in sys.modules and 'scipy' not in sys.modules, 'heavy import'\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)

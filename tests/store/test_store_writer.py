@@ -134,9 +134,15 @@ def test_an_existing_store_is_replaced_only_on_demand(tmp_path: Path) -> None:
 
 def test_a_name_taken_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "late.h5"
-    with pytest.raises(StoreError, match="exists already"), WorkFolder(path) as folder:
+
+    def intrude() -> dict[str, Any]:
+        path.write_bytes(b"theirs")
+        return {}
+
+    with WorkFolder(path) as folder:
         folder.claim("{}")
-        write_store(folder, values(), run=lambda: path.write_bytes(b"theirs") and {})
+        with pytest.raises(StoreError, match="exists already"):
+            write_store(folder, values(), run=intrude)
     assert path.read_bytes() == b"theirs"
 
 
@@ -181,7 +187,7 @@ def test_a_disk_that_is_too_small_is_noticed_first(
 ) -> None:
     usage = shutil.disk_usage(tmp_path)._replace(free=1000)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
-    with pytest.raises(StoreError, match="the disk is full: .* MB are needed, 0 MB are free"):
+    with pytest.raises(StoreError, match=r"the disk is full: .* MB are needed, 0 MB are free"):
         make_store(tmp_path / "a.h5")
 
 
@@ -203,13 +209,7 @@ def test_running_out_of_space_on_the_way(limit: int, tmp_path: Path, small_store
 
 def test_other_inputs_do_not_meet_old_tiles(tmp_path: Path, small_store: Path) -> None:
     path = tmp_path / "a.h5"
-
-    def stop() -> dict[str, Any]:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt), WorkFolder(path) as folder:
-        folder.claim("other inputs")
-        write_store(folder, values(count=50), run=stop)
+    stop_before_the_end(path, values(count=50), inputs="other inputs")
     assert path.with_name("a.h5.partial").exists()
     make_store(path)
     assert content_hash(path) == content_hash(small_store)
@@ -218,13 +218,7 @@ def test_other_inputs_do_not_meet_old_tiles(tmp_path: Path, small_store: Path) -
 def test_torn_tiles_are_written_again(tmp_path: Path, small_store: Path) -> None:
     """Lost power may keep the record of a tile and lose its bytes."""
     path = tmp_path / "a.h5"
-
-    def stop() -> dict[str, Any]:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt), WorkFolder(path) as folder:
-        folder.claim("{}")
-        write_store(folder, settled_values(), run=stop)
+    stop_before_the_end(path, settled_values(), inputs="{}")
     draft = path.with_name("a.h5.partial") / "store.h5"
     with h5py.File(draft) as file:
         places = [
@@ -239,6 +233,18 @@ def test_torn_tiles_are_written_again(tmp_path: Path, small_store: Path) -> None
         raw.write(b"torn")
     make_store(path)
     assert content_hash(path) == content_hash(small_store)
+
+
+def stop_before_the_end(path: Path, content: dict[str, Any], *, inputs: str) -> None:
+    """Write all tiles of a store, then stop as Ctrl-C does."""
+
+    def stop() -> dict[str, Any]:
+        raise KeyboardInterrupt
+
+    with WorkFolder(path) as folder:
+        folder.claim(inputs)
+        with pytest.raises(KeyboardInterrupt):
+            write_store(folder, content, run=stop)
 
 
 def settled_values() -> dict[str, Any]:

@@ -1,0 +1,276 @@
+"""Stores in the formats of other programs.
+
+What flows in: an open store and a file name, whose ending chooses the format. What flows out: the
+file. ``.vtu`` and ``.xdmf`` hold the mesh with the potential of named configurations, for ParaView;
+``.npz``, ``.mat`` and ``.h5ad`` hold configurations, r and neighbourhoods; ``.csv`` and
+``.parquet`` hold one table of them. A file is made in a folder of its own and moved into place when complete.
+"""
+
+import csv
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fieldcorr.errors import ExportError, MissingExtraError
+from fieldcorr.lagrange import EDGE_ENDS
+from fieldcorr.store import Store
+
+TABLES = ("configurations", "neighbourhoods", "matrix")
+
+VTK_EDGES = ((0, 1), (1, 2), (0, 2), (0, 3), (1, 3), (2, 3))
+"""Order of the edge nodes of a quadratic tetrahedron in VTK."""
+
+BLOCK_ROWS = 256
+
+Columns = dict[str, NDArray[Any]]
+
+
+def export_store(
+    store: Store,
+    path: str | Path,
+    *,
+    configurations: Sequence[str] = (),
+    table: str = "configurations",
+    force: bool = False,
+) -> list[Path]:
+    """Write a store, or part of it, in another format.
+
+    Parameters
+    ----------
+    store
+        The open store.
+    path
+        File to write; its ending chooses the format.
+    configurations
+        Texts such as "0- 5+", for ``.vtu`` and ``.xdmf``. They need not be rows of the store.
+    table
+        For ``.csv`` and ``.parquet``: "configurations", "neighbourhoods" or "matrix".
+    force
+        Replace existing files.
+
+    Returns
+    -------
+    The files written; XDMF keeps its numbers in a second one.
+    """
+    target = Path(path)
+    write = _writer(target)
+    if table not in TABLES:
+        raise ExportError(f"table {table!r}: must be one of {', '.join(TABLES)}")
+    try:
+        with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as folder:
+            draft = Path(folder) / target.name
+            write(store, draft, list(configurations), table)
+            return [
+                _move(file, target.parent, force=force) for file in sorted(draft.parent.iterdir())
+            ]
+    except OSError as error:
+        raise ExportError(f"{target}: cannot be written: {error.strerror or error}") from error
+
+
+def _move(file: Path, folder: Path, *, force: bool) -> Path:
+    target = folder / file.name
+    if target.exists() and not force:
+        raise ExportError(f"{target}: exists already; use --force to replace it")
+    os.replace(file, target)
+    return target
+
+
+Writer = Callable[[Store, Path, list[str], str], None]
+
+
+def _writer(target: Path) -> Writer:
+    writers: Mapping[str, Writer] = {
+        ".vtu": _write_mesh,
+        ".xdmf": _write_mesh,
+        ".npz": _write_npz,
+        ".mat": _write_mat,
+        ".csv": _write_csv,
+        ".parquet": _write_parquet,
+        ".h5ad": _write_h5ad,
+    }
+    if target.suffix.lower() not in writers:
+        raise ExportError(f"{target}: unknown ending; known are {', '.join(writers)}")
+    return writers[target.suffix.lower()]
+
+
+# -- fields ---------------------------------------------------------------------------------------
+
+
+def _write_mesh(store: Store, path: Path, configurations: list[str], _table: str) -> None:
+    import meshio
+
+    if not configurations:
+        raise ExportError(f'{path.name}: name at least one configuration, such as "0- 5+"')
+    fields = store.fields
+    potential = {f"potential {text} (V)": fields.nodal(text) for text in configurations}
+    mesh = meshio.Mesh(
+        fields.node_points,
+        [(f"tetra{10 if fields.order == 2 else ''}", vtk_cells(fields.dofs))],
+        point_data=potential,
+        cell_data={"tissue": [fields.tags]},
+    )
+    mesh.write(path)
+
+
+def vtk_cells(dofs: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return the nodes of every cell in VTK's order."""
+    if dofs.shape[1] == 4:
+        return dofs
+    ours = [tuple(sorted(map(int, ends))) for ends in EDGE_ENDS]
+    return dofs[:, [0, 1, 2, 3, *(4 + ours.index(edge) for edge in VTK_EDGES)]]
+
+
+# -- arrays ---------------------------------------------------------------------------------------
+
+
+def store_arrays(store: Store) -> Columns:
+    """Return configurations, r and neighbourhoods as arrays by name."""
+    arrays: Columns = {
+        "contact_name": np.array(store.contact_names),
+        "contact_position_m": store.contact_positions,
+        "id": store.ids,
+        "text": np.array(store.texts),
+        "polarity": store.polarity,
+        "current_A": store.current,
+        "embedding": store.embedding,
+        "neighbour_indptr": store.indptr,
+        "neighbour_indices": store.array("/neighbourhoods/indices"),
+        "neighbour_r": store.array("/neighbourhoods/data"),
+        "neighbour_threshold": np.array(store.threshold),
+    }
+    if store.has_matrix:
+        arrays["r"] = store.array("/correlation/matrix")
+    return arrays
+
+
+def sparse_neighbourhoods(store: Store) -> Any:
+    """Return the neighbourhoods as a scipy CSR matrix."""
+    from scipy.sparse import csr_matrix
+
+    parts = (store.array("/neighbourhoods/data"), store.array("/neighbourhoods/indices"))
+    return csr_matrix((*parts, store.indptr), shape=(len(store), len(store)))
+
+
+def _write_npz(store: Store, path: Path, _configurations: list[str], _table: str) -> None:
+    np.savez(path, **store_arrays(store))  # type: ignore[arg-type]
+
+
+def _write_mat(store: Store, path: Path, _configurations: list[str], _table: str) -> None:
+    from scipy.io import savemat
+
+    arrays = store_arrays(store)
+    kept = {
+        k: v for k, v in arrays.items() if not k.startswith("neighbour_i") and k != "neighbour_r"
+    }
+    # MATLAB's sparse matrices are of double precision.
+    kept["neighbourhoods"] = sparse_neighbourhoods(store).astype(np.float64)
+    for name in ("text", "contact_name"):
+        kept[name] = arrays[name].astype(object)
+    if any(getattr(array, "nbytes", 0) >= 2**31 for array in kept.values()):
+        raise ExportError(f"{path.name}: an array of 2 GiB or more does not fit into a .mat file")
+    savemat(path, kept, do_compression=False)
+
+
+def _write_h5ad(store: Store, path: Path, _configurations: list[str], _table: str) -> None:
+    anndata = _extra("anndata")
+    pandas = _extra("pandas")
+    data = anndata.AnnData(
+        X=store.current,
+        obs=pandas.DataFrame({"id": store.ids}, index=pandas.Index(list(store.texts))),
+        var=pandas.DataFrame(
+            dict(zip(("x_m", "y_m", "z_m"), store.contact_positions.T, strict=True)),
+            index=pandas.Index(list(store.contact_names)),
+        ),
+        layers={"polarity": np.array(store.polarity)},
+        obsm={"embedding": np.array(store.embedding)},
+        obsp={"neighbourhoods": sparse_neighbourhoods(store)},
+        uns={"fieldcorr": {"hash": store.hash, "settings": store.text("settings")}},
+    )
+    if store.has_matrix:
+        data.obsp["correlation"] = store.array("/correlation/matrix")
+    data.write_h5ad(path)
+
+
+# -- tables ---------------------------------------------------------------------------------------
+
+
+def table_blocks(store: Store, table: str) -> Iterator[Columns]:
+    """Yield a table in blocks of rows, as columns by name."""
+    names = list(store.texts)
+    for start in range(0, len(store), BLOCK_ROWS):
+        stop = min(start + BLOCK_ROWS, len(store))
+        if table == "configurations":
+            yield _configuration_block(store, start, stop)
+        elif table == "matrix":
+            columns = dict(zip(names, store.rows(start, stop).T, strict=True))
+            yield {"configuration": np.array(names[start:stop]), **columns}
+        else:
+            yield _neighbour_block(store, start, stop)
+
+
+def _configuration_block(store: Store, start: int, stop: int) -> Columns:
+    part = slice(start, stop)
+    columns: Columns = {
+        "row": np.arange(start, stop),
+        "id": store.ids[part],
+        "configuration": np.array(store.texts[part]),
+    }
+    for contact, name in enumerate(store.contact_names):
+        columns[f"polarity {name}"] = store.polarity[part, contact]
+    for contact, name in enumerate(store.contact_names):
+        columns[f"current {name} (A)"] = store.current[part, contact]
+    return columns
+
+
+def _neighbour_block(store: Store, start: int, stop: int) -> Columns:
+    pointers = store.indptr[start : stop + 1]
+    indices, r = store.neighbour_slice(int(pointers[0]), int(pointers[-1]))
+    return {
+        "row": np.repeat(np.arange(start, stop), np.diff(pointers)),
+        "neighbour": indices,
+        "r": r,
+    }
+
+
+def _write_csv(store: Store, path: Path, _configurations: list[str], table: str) -> None:
+    blocks = table_blocks(store, table)
+    first = next(blocks)
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(first)
+        for block in chain([first], blocks):
+            # str of a numpy float32 is its shortest exact text, that of its Python value is not.
+            writer.writerows(zip(*(column.astype(str) for column in block.values()), strict=True))
+
+
+def _write_parquet(store: Store, path: Path, _configurations: list[str], table: str) -> None:
+    arrow = _extra("pyarrow")
+    parquet = _extra("pyarrow.parquet")
+    writer = None
+    try:
+        for block in table_blocks(store, table):
+            part = arrow.table(block)
+            writer = writer or parquet.ParquetWriter(path, part.schema)
+            writer.write_table(part)
+    finally:
+        if writer is not None:
+            writer.close()
+
+
+def _extra(name: str) -> ModuleType:
+    """Import an optional package, or say how to get it."""
+    from importlib import import_module
+
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise MissingExtraError(
+            f"this export needs {name}: pip install fieldcorr[export]"
+        ) from error

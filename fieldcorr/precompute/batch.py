@@ -1,0 +1,320 @@
+"""The batch: from a model file to a finished store.
+
+What flows in: a model, the name of the store, options. What flows out: the store. Stages: mesh,
+lead fields, configurations, drive, embedding, error estimate, tiles, provenance. Lead fields are
+kept in a cache, tiles in the work folder beside the store; a batch that was interrupted goes on
+from there and ends in the same bytes.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fieldcorr._parallel import available_threads
+from fieldcorr._parallel import threads as kernel_threads
+from fieldcorr.configurations.rules import enumerate_configurations
+from fieldcorr.configurations.text import configuration_ids
+from fieldcorr.errors import StoreError
+from fieldcorr.leadfield import LeadField
+from fieldcorr.mesh import Mesh
+from fieldcorr.model import Model, load_model
+from fieldcorr.precompute import estimate as estimation
+from fieldcorr.precompute.cache import Cache, code_hash, default_folder
+from fieldcorr.precompute.embed import drive_currents, embed
+from fieldcorr.precompute.fields import lead_field, load_mesh
+from fieldcorr.precompute.plan import contacts_of, stores_matrix
+from fieldcorr.precompute.provenance import run_record, texts
+from fieldcorr.precompute.verify import direct_defect
+from fieldcorr.store import Options, Store, WorkFolder, open_store, write_store
+from fieldcorr.store.layout import FORMAT
+
+Progress = Callable[[str, float], None]
+DEFAULT_MEMORY = 1 << 30
+
+
+def precompute(
+    model: Model | str | Path,
+    output: str | Path,
+    *,
+    mesh: str = "standard",
+    threshold: float = 0.0,
+    top_k: int = 0,
+    memory: int = DEFAULT_MEMORY,
+    threads: int | None = None,
+    force: bool = False,
+    slim: bool = False,
+    estimate: bool = True,
+    cache: Path | None = None,
+    progress: Progress | None = None,
+) -> Store:
+    """Compute a store and open it.
+
+    Parameters
+    ----------
+    model
+        A model, or the path or name of one.
+    output
+        The store to be written; an existing one is refused unless ``force``.
+    mesh
+        "standard", "companion" or "tiny" of the model, or the path of a mesh.
+    threshold
+        Neighbours are pairs with r above it.
+    top_k
+        At most so many neighbours per configuration; 0 for all.
+    memory
+        Bytes for tiles of r. The result does not depend on it.
+    threads
+        Threads; None for all. The result does not depend on it.
+    force
+        Replace an existing store.
+    slim
+        Leave out mesh and nodal lead fields.
+    estimate
+        Estimate the error of r with a companion mesh and with elements of order 1.
+    cache
+        Folder for solved lead fields; by default that of the user.
+    progress
+        Called with (stage, share done).
+    """
+    chosen = model if isinstance(model, Model) else load_model(model)
+    options = checked_options(threshold, top_k, memory, threads)
+    with WorkFolder(Path(output), force=force) as folder:
+        batch = Batch(
+            chosen,
+            mesh,
+            folder,
+            options,
+            slim=slim,
+            estimate=estimate,
+            cache=Cache(cache or default_folder(), fallback=folder.path / "fields"),
+            progress=progress or (lambda stage, done: None),
+        )
+        batch.run()
+    return open_store(output)
+
+
+def checked_options(threshold: float, top_k: int, memory: int, threads: int | None) -> Options:
+    """Check the numbers of a batch at the border."""
+    if not -1.0 <= threshold < 1.0:
+        raise StoreError(f"threshold = {threshold}: must be at least -1 and below 1")
+    if top_k < 0:
+        raise StoreError(f"top-k = {top_k}: must not be negative (0 for no limit)")
+    if memory < 1 << 24:
+        raise StoreError(f"memory = {memory} bytes: at least 16 MiB are needed")
+    if threads is not None and threads < 1:
+        raise StoreError(f"threads = {threads}: at least 1 is needed")
+    return Options(
+        threshold=float(threshold), top_k=int(top_k), memory=int(memory), threads=threads
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """Lead fields of a batch: on its mesh, and more coarsely for the estimate."""
+
+    main: LeadField
+    companion: LeadField | None
+    order_one: LeadField | None
+    meshes: dict[str, str]
+
+
+class Batch:
+    """One run from model to store.
+
+    Parameters
+    ----------
+    model, mesh
+        What is computed, and on which mesh.
+    folder
+        The locked work folder.
+    options
+        Neighbourhoods, memory, threads.
+    slim, estimate, cache, progress
+        As for :func:`precompute`.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        mesh: str,
+        folder: WorkFolder,
+        options: Options,
+        *,
+        slim: bool,
+        estimate: bool,
+        cache: Cache,
+        progress: Progress,
+    ) -> None:
+        self.model = model
+        self.mesh = mesh
+        self.folder = folder
+        self.options = options
+        self.slim = slim
+        self.estimate = estimate
+        self.cache = cache
+        self.progress = progress
+        self.seconds: dict[str, float] = {}
+        self._began: dict[str, float] = {}
+
+    def run(self) -> None:
+        """Make the store."""
+        with kernel_threads(self.options.threads):
+            polarity = self._configurations()
+            solved = self._solve()
+            values = self._values(polarity, solved)
+        options = replace(self.options, matrix=stores_matrix(len(polarity)))
+        write_store(
+            self.folder, values, options=options, run=self._run_record, progress=self._timed
+        )
+
+    # -- stages -----------------------------------------------------------------------------------
+
+    def _configurations(self) -> NDArray[np.int8]:
+        with self._stage("configurations"):
+            return enumerate_configurations(self.model.rules, contacts_of(self.model))
+
+    def _solve(self) -> Solved:
+        with self._stage("mesh"):
+            mesh, path = load_mesh(self.model, self.mesh)
+            meshes = {"main": mesh.hash}
+        self._claim(mesh)
+        main = self._lead_field("lead fields", mesh, str(path))
+        companion = order_one = None
+        if self.estimate:
+            if self.model.solver.order == 2:
+                order_one = self._lead_field("order 1", mesh, str(path), order=1)
+            if self.mesh == "standard" and self.model.mesh.companion:
+                coarse, coarse_path = load_mesh(self.model, "companion")
+                meshes["companion"] = coarse.hash
+                companion = self._lead_field("companion", coarse, str(coarse_path))
+        return Solved(main, companion, order_one, meshes)
+
+    def _claim(self, mesh: Mesh) -> None:
+        """Keep what an interrupted run of the same inputs has left, and nothing else."""
+        inputs = {
+            "format": FORMAT,
+            "code": code_hash(),
+            "model": self.model.hash,
+            "text": self.model.text,
+            "mesh": mesh.hash,
+            "threshold": self.options.threshold,
+            "top_k": self.options.top_k,
+            "slim": self.slim,
+            "estimate": self.estimate,
+        }
+        self.folder.claim(json.dumps(inputs, sort_keys=True))
+
+    def _lead_field(
+        self, stage: str, mesh: Mesh, name: str, *, order: int | None = None
+    ) -> LeadField:
+        with self._stage(stage):
+            return lead_field(
+                self.model,
+                mesh,
+                name=name,
+                cache=self.cache,
+                order=order,
+                threads=self.options.threads,
+                report=lambda done: self.progress(stage, done),
+            )
+
+    def _values(self, polarity: NDArray[np.int8], solved: Solved) -> dict[str, Any]:
+        with self._stage("embedding"):
+            current = drive_currents(self.model, polarity, solved.main)
+            embedding = embed(self.model, polarity, current, solved.main)
+        identities = dict(solved.main.identities)
+        estimate = None
+        if self.estimate:
+            with self._stage("error estimate"):
+                estimate = self._estimate(polarity, embedding, solved)
+                coarse = solved.order_one
+                if coarse is not None:
+                    identities |= direct_defect(self.model, coarse, polarity)
+        return {
+            **_lead_field_values(self.model, solved.main, slim=self.slim),
+            "/configurations/id": configuration_ids(polarity),
+            "/configurations/polarity": polarity,
+            "/configurations/current": current,
+            "/correlation/embedding": embedding,
+            **texts(
+                self.model,
+                self.options,
+                solved.main,
+                meshes=solved.meshes,
+                identities=identities,
+                estimate=estimate,
+            ),
+        }
+
+    def _estimate(
+        self, polarity: NDArray[np.int8], embedding: NDArray[np.float64], solved: Solved
+    ) -> dict[str, Any]:
+        rows = estimation.spread(len(polarity))
+
+        def other(field: LeadField | None) -> NDArray[np.float64] | None:
+            if field is None:
+                return None
+            chosen = polarity[rows]
+            return embed(self.model, chosen, drive_currents(self.model, chosen, field), field)
+
+        return estimation.summary(
+            np.ascontiguousarray(embedding[rows]),
+            companion=other(solved.companion),
+            order_one=other(solved.order_one),
+        )
+
+    # -- progress and time ------------------------------------------------------------------------
+
+    @contextmanager
+    def _stage(self, name: str) -> Iterator[None]:
+        started = time.perf_counter()
+        self.progress(name, 0.0)
+        yield
+        self.seconds[name] = time.perf_counter() - started
+        self.progress(name, 1.0)
+
+    def _timed(self, stage: str, done: float) -> None:
+        """Report a stage of the writer, and remember when it began and ended."""
+        now = time.perf_counter()
+        self._began.setdefault(stage, now)
+        self.seconds[stage] = now - self._began[stage]
+        self.progress(stage, done)
+
+    def _run_record(self) -> dict[str, Any]:
+        return run_record(
+            threads=self.options.threads or available_threads(),
+            memory=self.options.memory,
+            seconds=self.seconds,
+        )
+
+
+def _lead_field_values(model: Model, field: LeadField, *, slim: bool) -> dict[str, Any]:
+    """Return the datasets of /contacts, /leadfield and /mesh."""
+    kind = model.measure.kind
+    values = {
+        "/contacts/name": field.contact_names,
+        "/contacts/position": field.contact_positions,
+        "/contacts/area": field.contact_areas,
+        "/leadfield/points": field.points,
+        "/leadfield/weight": field.weight,
+        "/leadfield/potential": field.potential,
+        "/leadfield/gram": field.gram_of("potential" if kind == "magnitude" else kind),
+        "/leadfield/admittance": field.admittance,
+    }
+    if slim:
+        return values
+    return {
+        **values,
+        "/leadfield/nodal": field.nodal,
+        "/mesh/points": field.mesh.points,
+        "/mesh/cells": field.mesh.cells,
+        "/mesh/tags": field.mesh.cell_tags,
+        "/mesh/tissues": field.mesh.tissues,
+    }

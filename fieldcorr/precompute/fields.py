@@ -1,0 +1,132 @@
+"""Lead fields for a batch, solved or taken from the cache.
+
+What flows in: a model and the name of a mesh. What flows out: a :class:`~fieldcorr.leadfield.
+LeadField`. The mesh is checked when it is first solved on; a cached field belongs to the very same
+mesh and physics.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fieldcorr.errors import MeshError
+from fieldcorr.fem import Space
+from fieldcorr.leadfield import LeadField, compared_region, compute_lead_field
+from fieldcorr.mesh import Mesh, check_mesh, read_mesh
+from fieldcorr.model import Model, resolve_mesh
+from fieldcorr.precompute.cache import Cache, key_of
+
+Report = Callable[[float], None]
+
+SHARES = {"assemble": (0.0, 0.3), "solve": (0.3, 0.95), "identities": (0.95, 0.98)}
+"""Where the solver's stages lie within the whole, roughly by time."""
+
+
+def load_mesh(model: Model, which: str) -> tuple[Mesh, Path]:
+    """Read a mesh and make sure that it shows the model's geometry."""
+    path = resolve_mesh(model, which)
+    mesh = read_mesh(path)
+    made_for = mesh.origin.get("shape-sha256")
+    if made_for is not None and made_for != model.shape_hash:
+        raise MeshError(
+            f"{path}: was made for another geometry than {model.path} describes; "
+            '"fieldcorr mesh build" makes one for it'
+        )
+    return mesh, path
+
+
+def lead_field(
+    model: Model,
+    mesh: Mesh,
+    *,
+    name: str,
+    cache: Cache,
+    order: int | None = None,
+    threads: int | None = None,
+    report: Report = lambda done: None,
+) -> LeadField:
+    """Return the lead field of a model on a mesh, from the cache if it is there.
+
+    Parameters
+    ----------
+    model, mesh
+        As for ``compute_lead_field``.
+    name
+        What messages call the mesh.
+    cache
+        Where solved fields are kept.
+    order
+        In place of the model's.
+    threads
+        Threads; None for all.
+    report
+        Called with the share that is done.
+    """
+    chosen = model.solver.order if order is None else order
+    key = key_of(physics(model, mesh, chosen))
+    stored = cache.load(key)
+    if stored is None:
+        check_mesh(mesh, tissues=tuple(model.tissues), contacts=model.electrode_names, name=name)
+        solved = compute_lead_field(
+            model, mesh, order=chosen, threads=threads, progress=_whole(report)
+        )
+        cache.save(key, _arrays(solved))
+        return solved
+    report(1.0)
+    return _from_arrays(model, mesh, chosen, stored)
+
+
+def physics(model: Model, mesh: Mesh, order: int) -> dict[str, Any]:
+    """Return everything that the nodal lead fields and the admittance depend on."""
+    return {
+        "mesh": mesh.hash,
+        "tissues": {name: t.principal_S_per_m for name, t in sorted(model.tissues.items())},
+        "contacts": model.contacts.model_dump(mode="json"),
+        "electrodes": list(model.electrode_names),
+        "outer": model.boundary.outer,
+        "order": order,
+        "tolerance": model.solver.tolerance,
+    }
+
+
+def _whole(report: Report) -> Callable[[str, float], None]:
+    """Turn the solver's stages into the share of the whole."""
+
+    def follow(stage: str, share: float) -> None:
+        start, stop = SHARES.get(stage, (0.98, 1.0))
+        report(start + (stop - start) * share)
+
+    return follow
+
+
+def _arrays(solved: LeadField) -> dict[str, Any]:
+    return {
+        "names": np.array(solved.contact_names),
+        "positions": solved.contact_positions,
+        "areas": solved.contact_areas,
+        "admittance": solved.admittance,
+        "nodal": solved.nodal,
+        "residuals": solved.residuals,
+        "iterations": np.array(solved.iterations),
+        "identity_names": np.array(list(solved.identities)),
+        "identity_values": np.array(list(solved.identities.values())),
+    }
+
+
+def _from_arrays(model: Model, mesh: Mesh, order: int, stored: dict[str, Any]) -> LeadField:
+    values = stored["identity_values"].tolist()
+    return LeadField(
+        tuple(stored["names"].tolist()),
+        stored["positions"],
+        stored["areas"],
+        stored["admittance"],
+        stored["nodal"],
+        Space(mesh, order),
+        compared_region(model, mesh),
+        stored["residuals"],
+        int(stored["iterations"]),
+        dict(zip(stored["identity_names"].tolist(), values, strict=True)),
+        {},
+    )

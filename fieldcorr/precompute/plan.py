@@ -1,0 +1,65 @@
+"""What a batch would make, before anything is computed.
+
+What flows in: a model and the options of the batch. What flows out: numbers of configurations and
+an estimate of the sizes, for ``--dry-run`` and ``fieldcorr info`` on a model.
+"""
+
+from dataclasses import dataclass
+
+from fieldcorr.configurations.rules import Contacts, count
+from fieldcorr.model import Model
+
+MATRIX_BYTES = 1 << 31
+"""The matrix is stored while it is no larger than this: up to 23 170 configurations."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Sizes of a batch.
+
+    Attributes
+    ----------
+    contacts
+        Number of electrodes E.
+    space
+        3^E, all polarity configurations.
+    configurations
+        How many the rules leave, K.
+    matrix_bytes
+        Size of the K x K matrix of r.
+    matrix
+        Whether it is stored.
+    neighbour_bytes
+        Size of the neighbourhoods if half of all pairs are neighbours, as with threshold 0.
+    """
+
+    contacts: int
+    space: int
+    configurations: int
+    matrix_bytes: int
+    matrix: bool
+    neighbour_bytes: int
+
+
+def contacts_of(model: Model) -> Contacts:
+    """Return the electrodes as the rules see them."""
+    return Contacts(model.electrode_names, model.electrode_positions_m)
+
+
+def plan_batch(model: Model) -> Plan:
+    """Count configurations and estimate sizes."""
+    electrodes = len(model.electrode_names)
+    total = count(model.rules, contacts_of(model))
+    return Plan(
+        contacts=electrodes,
+        space=3**electrodes,
+        configurations=total,
+        matrix_bytes=4 * total**2,
+        matrix=stores_matrix(total),
+        neighbour_bytes=6 * total**2,
+    )
+
+
+def stores_matrix(total: int) -> bool:
+    """Tell whether the matrix of so many configurations is stored."""
+    return 4 * total**2 <= MATRIX_BYTES
