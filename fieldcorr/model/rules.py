@@ -16,7 +16,16 @@ Count = Annotated[int, Field(ge=0, le=64)]
 Names = Annotated[tuple[str, ...], TomlArray]
 Texts = Annotated[tuple[str, ...], TomlArray]
 Polarity = Literal["-", "+", "any"]
-Preset = Literal["all", "up-to-two", "up-to-three", "up-to-four", "programmer"]
+Preset = Literal[
+    "all",
+    "up-to-two",
+    "up-to-three",
+    "up-to-four",
+    "adjacent-bipole",
+    "guarded-cathode",
+    "single-cathode",
+    "programmer",
+]
 
 
 class Rules(Table):
@@ -42,6 +51,8 @@ class Rules(Table):
     """Largest distance between two active contacts."""
     connected: Annotated[tuple[Literal["cathodes", "anodes"], ...], TomlArray] | None = None
     """Groups that must hang together on the array."""
+    guarded: Literal["none", "cathodes"] | None = None
+    """Whether each cathode needs an anode before and after it in its column."""
     symmetric: bool = False
     """Only configurations that are their own mirror image about the midline."""
     case: Literal["off", "anode", "any"] | None = None

@@ -1,0 +1,166 @@
+"""The array as the rules see it: which contacts are neighbours, how far apart, which mirror which.
+
+What flows in: names and positions of the contacts. What flows out: boolean and integer tables over
+pairs of contacts. All of it follows from the positions, in whatever way the array lies; the
+stimulator's case takes no part in geometry.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fieldcorr.errors import ConfigurationError
+
+CASE = "case"
+"""Name of the stimulator's case, where it is an electrode."""
+
+
+@dataclass(frozen=True, eq=False)
+class Contacts:
+    """Contacts of an array, in contact order.
+
+    Parameters
+    ----------
+    names : sequence of str, length E
+        Names; ``"case"`` is the stimulator's case.
+    positions_m : ndarray, shape (E, 3)
+        Centres, m: x to the left, y dorsal, z rostral. The array may be shifted and tilted.
+    columns : ndarray, shape (E,), optional
+        Number of each contact's column from right to left; found from the positions by default.
+    """
+
+    names: tuple[str, ...]
+    positions_m: NDArray[np.float64]
+    columns: NDArray[np.int64] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", tuple(self.names))
+        positions = np.asarray(self.positions_m, dtype=np.float64)
+        object.__setattr__(self, "positions_m", positions)
+        if positions.shape != (len(self.names), 3):
+            raise ConfigurationError(
+                f"{len(self.names)} contacts have positions of shape {positions.shape}"
+            )
+
+    @property
+    def size(self) -> int:
+        """Number of contacts E, the case included."""
+        return len(self.names)
+
+    @cached_property
+    def on_array(self) -> NDArray[np.int64]:
+        """Numbers of the contacts that are not the case."""
+        return np.array([e for e, name in enumerate(self.names) if name != CASE], dtype=np.int64)
+
+    @cached_property
+    def distance_m(self) -> NDArray[np.float64]:
+        """Distance between the centres of each two contacts, (E, E); 0 for the case."""
+        apart = self.positions_m[:, None] - self.positions_m[None, :]
+        distance = np.linalg.norm(apart, axis=2)
+        outside = [e for e, name in enumerate(self.names) if name == CASE]
+        distance[outside] = 0.0
+        distance[:, outside] = 0.0
+        return np.asarray(distance)
+
+    @cached_property
+    def neighbours(self) -> NDArray[np.bool_]:
+        """Which contacts are next to each other on the array, (E, E).
+
+        In a column: the next one. In adjacent columns: those not further along the array than half
+        a pitch, so the two halfway ones of a shifted column, or the one beside.
+        """
+        near = np.zeros((self.size, self.size), dtype=np.bool_)
+        columns = self._columns()
+        for column in columns:
+            for e, f in pairwise(column):
+                near[e, f] = near[f, e] = True
+        for left, right in pairwise(columns):
+            for e in left:
+                for f in right:
+                    near[e, f] = near[f, e] = self._beside(e, f)
+        return near
+
+    @cached_property
+    def guards(self) -> tuple[tuple[int, int] | None, ...]:
+        """For each contact the ones before and after it in its column; None at the ends."""
+        found: list[tuple[int, int] | None] = [None] * self.size
+        for column in self._columns():
+            for before, e, after in zip(column, column[1:], column[2:], strict=False):
+                found[e] = before, after
+        return tuple(found)
+
+    @cached_property
+    def mirror(self) -> NDArray[np.int64]:
+        """Number of each contact's mirror image about the array's midline, (E,).
+
+        Raises
+        ------
+        ConfigurationError
+            If a contact has none.
+        """
+        mirror = np.arange(self.size)
+        across, along = self._plane
+        middle = (across.max() + across.min()) / 2
+        for n, e in enumerate(self.on_array):
+            apart = np.hypot(across + across[n] - 2 * middle, along - along[n])
+            if apart.min() > self._tolerance:
+                raise ConfigurationError(
+                    f"symmetric: contact {self.names[e]!r} has no mirror image about the midline"
+                )
+            mirror[e] = self.on_array[np.argmin(apart)]
+        return mirror
+
+    @cached_property
+    def _plane(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Coordinates of the array's contacts across and along the array, m.
+
+        The axes are the principal ones of the positions, named after the body axes they are
+        closest to, so a tilt does not matter; the body axes if the array is as long as wide.
+        """
+        centred = self.positions_m[self.on_array] - self.positions_m[self.on_array].mean(axis=0)
+        spread, axes = np.linalg.eigh(centred.T @ centred)
+        along = int(np.argmax(np.abs(axes[2])))
+        across = max((a for a in range(3) if a != along), key=lambda a: abs(axes[0, a]))
+        if abs(spread[along] - spread[across]) <= 0.05 * spread.max():
+            return centred[:, 0], centred[:, 2]
+        direction = np.sign(axes[0, across]), np.sign(axes[2, along])
+        return centred @ axes[:, across] * direction[0], centred @ axes[:, along] * direction[1]
+
+    @cached_property
+    def _tolerance(self) -> float:
+        """A quarter of the least distance between two contacts, m."""
+        distance = self.distance_m[np.ix_(self.on_array, self.on_array)]
+        return float(distance[distance > 0].min(initial=np.inf) / 4)
+
+    @cached_property
+    def _pitch(self) -> float:
+        """Least step along a column, m; infinite if no column has two contacts."""
+        place = dict(zip(self.on_array.tolist(), self._plane[1].tolist(), strict=True))
+        steps = [
+            abs(place[e] - place[f]) for column in self._columns() for e, f in pairwise(column)
+        ]
+        return min(steps, default=np.inf)
+
+    def _columns(self) -> list[list[int]]:
+        """Return the contacts of each column from rostral to caudal, columns from right to left."""
+        across, along = self._plane
+        if self.columns is not None:
+            number = np.asarray(self.columns)[self.on_array]
+        else:
+            order = np.argsort(across, kind="stable")
+            starts = np.diff(across[order], prepend=across[order[:1]]) > self._tolerance
+            number = np.empty(len(order), dtype=np.int64)
+            number[order] = np.cumsum(starts)
+        rank = np.lexsort((-along, number))
+        return [
+            [int(self.on_array[n]) for n in rank if number[n] == column]
+            for column in np.unique(number)
+        ]
+
+    def _beside(self, e: int, f: int) -> bool:
+        """Tell whether contacts of adjacent columns are next to each other."""
+        place = dict(zip(self.on_array.tolist(), self._plane[1].tolist(), strict=True))
+        return bool(abs(place[e] - place[f]) <= self._pitch / 2 + self._tolerance / 4)

@@ -1,0 +1,237 @@
+"""From declarative rules to what can be counted: limits and pairwise constraints.
+
+What flows in: the rules (attributes named like the keys of ``[configurations]``) and the contacts.
+What flows out: :class:`Constraints`, plain integers and bit masks. All rules but connectedness say
+something about a contact, about numbers, or about pairs of contacts.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fieldcorr.configurations import _kernels as kernels
+from fieldcorr.configurations.array import CASE, Contacts
+from fieldcorr.configurations.presets import PRESETS
+from fieldcorr.errors import ConfigurationError
+
+OFF, ANODE, CATHODE = 0, 1, 2
+"""Digits of the ternary code."""
+
+_TABLE_CONTACTS = 20  # arrays up to this size get a table of the sets that hang together
+
+
+class RulesLike(Protocol):
+    """The attributes that rules have; None means "not said". ``fieldcorr.model.Rules`` has them."""
+
+    # fmt: off
+    @property
+    def preset(self) -> str: ...  # noqa: D102
+    @property
+    def excluded(self) -> Sequence[str]: ...  # noqa: D102
+    @property
+    def off(self) -> Sequence[str]: ...  # noqa: D102
+    @property
+    def on(self) -> Mapping[str, str]: ...  # noqa: D102
+    @property
+    def symmetric(self) -> bool: ...  # noqa: D102
+    @property
+    def include(self) -> Sequence[str]: ...  # noqa: D102
+    @property
+    def exclude(self) -> Sequence[str]: ...  # noqa: D102
+    # fmt: on
+
+
+DEFAULTS: Mapping[str, Any] = {
+    "excluded": (),
+    "off": (),
+    "on": {},
+    "case": "anode",
+    "cathodes_min": 1,
+    "cathodes_max": None,
+    "anodes_min": 1,
+    "anodes_max": None,
+    "active_min": None,
+    "active_max": None,
+    "adjacent": "any",
+    "extent_max_mm": None,
+    "connected": (),
+    "guarded": "none",
+    "symmetric": False,
+}
+"""What each key is when neither model nor preset says anything; in the order they are applied."""
+
+
+def settings_of(rules: RulesLike) -> dict[str, Any]:
+    """Return the value of every key: the rules' own, else the preset's, else the default."""
+    if rules.preset not in PRESETS:
+        raise ConfigurationError(f"preset = {rules.preset!r}: must be one of {', '.join(PRESETS)}")
+    settings = dict(DEFAULTS) | dict(PRESETS[rules.preset].keys)
+    for key in DEFAULTS:
+        value = getattr(rules, key, None)
+        if value is not None:
+            settings[key] = value
+    for key in ("cathodes_min", "anodes_min"):
+        if settings[key] < 1:
+            what = key.removesuffix("s_min")
+            raise ConfigurationError(f"{key} = {settings[key]}: current needs at least one {what}")
+    return settings
+
+
+@dataclass(frozen=True, eq=False)
+class Constraints:
+    """What a configuration must satisfy; sets of contacts are bit masks.
+
+    Attributes
+    ----------
+    allowed : ndarray, shape (E, 3), bool
+        Whether contact e may have digit d (off, anode, cathode).
+    limits : tuple of int
+        Least and most cathodes, anodes, active contacts.
+    forbid, require : ndarray, shape (2, E, 3), int64
+        If contact e has digit d, contacts that must not be, or must be, anodes [0] and cathodes
+        [1]. Only contacts numbered above e are required; forbidding goes both ways.
+    adjacency : ndarray, shape (E,), int64
+        Neighbours of each contact.
+    body : int
+        The contacts on the array, all but the case.
+    connected : tuple of bool
+        Whether anodes, and cathodes, must hang together.
+    """
+
+    allowed: NDArray[np.bool_]
+    limits: tuple[int, int, int, int, int, int]
+    forbid: NDArray[np.int64] = field(repr=False)
+    require: NDArray[np.int64] = field(repr=False)
+    adjacency: NDArray[np.int64] = field(repr=False)
+    body: int
+    connected: tuple[bool, bool]
+
+    @property
+    def only_counts(self) -> bool:
+        """Whether nothing is said about pairs or groups of contacts."""
+        return not (self.forbid.any() or self.require.any() or any(self.connected))
+
+    @cached_property
+    def can_connect(self) -> NDArray[np.bool_]:
+        """Which sets of contacts can hang together, for the walk; empty if not needed, or large."""
+        size = len(self.adjacency)
+        if not any(self.connected) or size > _TABLE_CONTACTS:
+            return np.empty(0, dtype=np.bool_)
+        table = np.zeros(2 ** (size + 1), dtype=np.bool_)
+        kernels.fill_can_connect(self.adjacency, self.body, table)
+        return table
+
+
+def constraints_of(settings: Mapping[str, Any], contacts: Contacts) -> Constraints:
+    """Return the constraints that the values of all keys mean for these contacts."""
+    size = contacts.size
+    forbid = np.zeros((2, size, 3), dtype=np.int64)
+    require = np.zeros((2, size, 3), dtype=np.int64)
+    _forbid_pairs(forbid, settings, contacts)
+    if settings["guarded"] == "cathodes":
+        _guard(forbid, require, contacts)
+    if settings["symmetric"]:
+        _mirror(forbid, require, contacts.mirror)
+    groups = settings["connected"]
+    return Constraints(
+        allowed=_allowed(settings, contacts),
+        limits=_limits(settings, size),
+        forbid=forbid,
+        require=require,
+        adjacency=_masks(contacts.neighbours),
+        body=sum(1 << int(e) for e in contacts.on_array),
+        connected=("anodes" in groups, "cathodes" in groups),
+    )
+
+
+def _allowed(settings: Mapping[str, Any], contacts: Contacts) -> NDArray[np.bool_]:
+    """Return which digits each contact may have by itself."""
+    allowed = np.ones((contacts.size, 3), dtype=np.bool_)
+    for key in ("excluded", "off"):
+        allowed[_numbers(key, settings[key], contacts), ANODE:] = False
+    digits = {"+": [ANODE], "-": [CATHODE], "any": [ANODE, CATHODE]}
+    for name, sign in settings["on"].items():
+        if sign not in digits:
+            raise ConfigurationError(f"on: contact {name!r} = {sign!r}: must be '+', '-' or 'any'")
+        others = [d for d in (OFF, ANODE, CATHODE) if d not in digits[sign]]
+        allowed[_numbers("on", [name], contacts)[0], others] = False
+    if CASE in contacts.names:
+        forbidden = {"off": [ANODE, CATHODE], "anode": [CATHODE], "any": []}
+        allowed[contacts.names.index(CASE), forbidden[settings["case"]]] = False
+    if settings["guarded"] == "cathodes":
+        ends = [e for e, guards in enumerate(contacts.guards) if guards is None]
+        allowed[ends, CATHODE] = False
+    return allowed
+
+
+def _limits(settings: Mapping[str, Any], size: int) -> tuple[int, int, int, int, int, int]:
+    def limit(key: str, otherwise: int) -> int:
+        return otherwise if settings[key] is None else int(settings[key])
+
+    cathodes = limit("cathodes_min", 1), limit("cathodes_max", size)
+    anodes = limit("anodes_min", 1), limit("anodes_max", size)
+    return *cathodes, *anodes, limit("active_min", 0), limit("active_max", size)
+
+
+def _forbid_pairs(
+    forbid: NDArray[np.int64], settings: Mapping[str, Any], contacts: Contacts
+) -> None:
+    """Forbid contacts that may not be active together: not neighbours, or too far apart."""
+    whose = settings["adjacent"]
+    apart = ~contacts.neighbours & ~np.eye(contacts.size, dtype=np.bool_)
+    outside = [e for e in range(contacts.size) if e not in contacts.on_array]
+    apart[outside] = False
+    apart[:, outside] = False
+    strangers = _masks(apart)
+    if whose in ("anodes", "all"):
+        forbid[0, :, ANODE] |= strangers
+    if whose in ("cathodes", "all"):
+        forbid[1, :, CATHODE] |= strangers
+    if whose == "all":
+        forbid[0, :, CATHODE] |= strangers
+        forbid[1, :, ANODE] |= strangers
+    if settings["extent_max_mm"] is not None:
+        # A picometre more, so that 8.5 mm means 8.5 mm after the arithmetic of a tilted array.
+        far = _masks(contacts.distance_m > settings["extent_max_mm"] * 1e-3 + 1e-12)
+        forbid[:, :, ANODE:] |= far[None, :, None]
+
+
+def _guard(forbid: NDArray[np.int64], require: NDArray[np.int64], contacts: Contacts) -> None:
+    """Require anodes before and after each cathode in its column."""
+    for e, guards in enumerate(contacts.guards):
+        for g in guards or ():
+            if g > e:
+                require[0, e, CATHODE] |= 1 << g
+            else:
+                forbid[1, g, OFF] |= 1 << e
+                forbid[1, g, CATHODE] |= 1 << e
+
+
+def _mirror(
+    forbid: NDArray[np.int64], require: NDArray[np.int64], mirror: NDArray[np.int64]
+) -> None:
+    """Require of each contact what its mirror image is."""
+    for e, m in enumerate(mirror.tolist()):
+        if m > e:
+            forbid[:, e, OFF] |= 1 << m
+            require[0, e, ANODE] |= 1 << m
+            require[1, e, CATHODE] |= 1 << m
+
+
+def _masks(table: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return each row of a boolean table as a bit mask."""
+    bits = np.int64(1) << np.arange(table.shape[1], dtype=np.int64)
+    return np.asarray((table * bits).sum(axis=1), dtype=np.int64)
+
+
+def _numbers(key: str, names: Iterable[str], contacts: Contacts) -> list[int]:
+    for name in names:
+        if name not in contacts.names:
+            raise ConfigurationError(
+                f"{key}: {name!r} is not a contact; the contacts are {', '.join(contacts.names)}"
+            )
+    return [contacts.names.index(name) for name in names]
