@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from fieldcorr.errors import MeshError
 from fieldcorr.mesh.conformity import check_conformity
-from fieldcorr.mesh.data import Ints, Mesh
-from fieldcorr.mesh.quality import longest_edges
+from fieldcorr.mesh.data import Floats, Ints, Mesh
+from fieldcorr.mesh.quality import edge_lengths
 from fieldcorr.mesh.report import MeshReport, make_report
 from fieldcorr.mesh.topology import Faces, all_faces, locate_facets
 
@@ -53,9 +53,10 @@ def check_mesh(
     try:
         _check_points(mesh)
         _check_tissues(mesh, tissues)
-        _check_cells(mesh)
+        lengths = edge_lengths(mesh.points, mesh.cells)
+        _check_cells(mesh, lengths.max(axis=1))
         faces = all_faces(mesh.cells)
-        check_conformity(mesh, faces)
+        check_conformity(mesh, faces, shortest_edge=float(lengths.min()))
         _check_facets(mesh, faces, mesh.facet_names if contacts is None else contacts)
     except MeshError as error:
         raise MeshError(f"{name}: {error}") from None
@@ -104,9 +105,9 @@ def _check_tissues(mesh: Mesh, tissues: Collection[str] | None) -> None:
         raise MeshError(f"missing tissue {missing[0]!r}: no cell carries this tag")
 
 
-def _check_cells(mesh: Mesh) -> None:
+def _check_cells(mesh: Mesh, longest: Floats) -> None:
     volumes = mesh.volumes()
-    flat = np.flatnonzero(np.abs(volumes) < FLAT * longest_edges(mesh) ** 3)
+    flat = np.flatnonzero(np.abs(volumes) < FLAT * longest**3)
     if len(flat):
         raise MeshError(
             f"{len(flat)} cells are flat, first cell {flat[0]} in {_tissue(mesh, flat)}"

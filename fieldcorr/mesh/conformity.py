@@ -14,7 +14,6 @@ from scipy.spatial import cKDTree
 
 from fieldcorr.errors import MeshError
 from fieldcorr.mesh.data import Floats, Ints, Longs, Mesh, triangle_normals
-from fieldcorr.mesh.quality import shortest_edge
 from fieldcorr.mesh.topology import Faces
 
 _SAME = 1e-3  # of the shortest edge: nodes closer than this are one node
@@ -22,9 +21,9 @@ _TOUCH = 0.02  # of a facet's size: how near to its plane a hanging node lies
 _WITHIN = 0.02  # barycentric margin: a hanging node lies clearly within facet or edge
 
 
-def check_conformity(mesh: Mesh, faces: Faces) -> None:
+def check_conformity(mesh: Mesh, faces: Faces, *, shortest_edge: float) -> None:
     """Raise where nodes coincide, faces have three owners, nodes hang, or parts are apart."""
-    _check_coincident(mesh)
+    _check_coincident(mesh, _SAME * shortest_edge)
     _check_owners(mesh, faces)
     _check_hanging(mesh, faces)
     _check_connected(mesh, faces)
@@ -39,9 +38,8 @@ def part_of_cells(n_cells: int, faces: Faces) -> tuple[int, Ints]:
     return int(count), labels
 
 
-def _check_coincident(mesh: Mesh) -> None:
-    tree = cKDTree(mesh.points)
-    pairs = tree.query_pairs(_SAME * shortest_edge(mesh), output_type="ndarray")
+def _check_coincident(mesh: Mesh, distance: float) -> None:
+    pairs = cKDTree(mesh.points).query_pairs(distance, output_type="ndarray")
     if not len(pairs):
         return
     first, second = sorted(int(node) for node in pairs[0])

@@ -4,7 +4,7 @@ What flows in: nothing but options. What flows out: the gmsh module inside a ``w
 so that the same geometry always gives the same mesh; plain arrays of what it has built.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -42,7 +42,9 @@ def gmsh_session(name: str) -> Iterator[Any]:
     except Exception as error:
         if type(error) is not Exception:  # gmsh raises plain Exception
             raise
-        raise MeshError(f"{name}: gmsh could not build the mesh ({error})") from None
+        raise MeshError(
+            f"{name}: gmsh could not build the mesh ({error}); smaller sizes may help"
+        ) from None
     finally:
         gmsh.finalize()
 
@@ -52,30 +54,42 @@ def gmsh_version() -> str:
     return str(_import_gmsh().__version__)
 
 
-def set_size_formula(gmsh: Any, formula: str) -> None:
-    """Set the size to a formula of x, y, z."""
+def add_formula(gmsh: Any, formula: str) -> int:
+    """Add a size field given by a formula of x, y, z; return its tag."""
     fields = gmsh.model.mesh.field
     size = fields.add("MathEval")
     fields.setString(size, "F", formula)
-    fields.setAsBackgroundMesh(size)
+    return int(size)
 
 
-def set_size_fields(gmsh: Any, rims: Iterable[int], rim: float, growth: float, bulk: str) -> None:
-    """Set the size to min(rim + growth x distance from the curves ``rims``, the formula ``bulk``).
+def add_limit(gmsh: Any, surfaces: Iterable[int], size: float) -> int:
+    """Add a size field that holds on some surfaces only; return its tag."""
+    fields = gmsh.model.mesh.field
+    limit = fields.add("Restrict")
+    fields.setNumber(limit, "InField", add_formula(gmsh, repr(size)))
+    fields.setNumbers(limit, "SurfacesList", list(surfaces))
+    return int(limit)
+
+
+def set_smallest(gmsh: Any, sizes: Iterable[int]) -> None:
+    """Let the smallest of some size fields decide."""
+    fields = gmsh.model.mesh.field
+    least = fields.add("Min")
+    fields.setNumbers(least, "FieldsList", list(sizes))
+    fields.setAsBackgroundMesh(least)
+
+
+def add_rims(gmsh: Any, curves: Sequence[int], rim: float, growth: float) -> int:
+    """Add the size field rim + growth x distance from the curves; return its tag.
 
     Distances are measured to samples of the curves, spaced below the rim size.
     """
     fields = gmsh.model.mesh.field
-    curves = list(rims)
     longest = max(_curve_length(gmsh, curve) for curve in curves)
     distance = fields.add("Distance")
     fields.setNumbers(distance, "CurvesList", curves)
     fields.setNumber(distance, "Sampling", int(np.ceil(2 * longest / rim)) + 2)
-    near, far, least = (fields.add(kind) for kind in ("MathEval", "MathEval", "Min"))
-    fields.setString(near, "F", f"{rim!r}+{growth!r}*F{distance}")
-    fields.setString(far, "F", bulk)
-    fields.setNumbers(least, "FieldsList", [near, far])
-    fields.setAsBackgroundMesh(least)
+    return add_formula(gmsh, f"{rim!r}+{growth!r}*F{distance}")
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,15 @@ from typing import Any
 import numpy as np
 
 from fieldcorr.mesh.data import Floats, Ints, Mesh, orient_cells
-from fieldcorr.mesh.gmsh_session import Generated, prism_cells, set_size_fields
+from fieldcorr.mesh.gaps import largest_edges
+from fieldcorr.mesh.gmsh_session import (
+    Generated,
+    add_formula,
+    add_limit,
+    add_rims,
+    prism_cells,
+    set_smallest,
+)
 from fieldcorr.mesh.gmsh_shapes import QUARTERS, PaddleShell, Tube, add_paddle, add_tube, add_volume
 from fieldcorr.mesh.interfaces import Interface, elliptic_tube, outward
 from fieldcorr.mesh.sizes import MeshSizes, Stretch, bulk_size_formula
@@ -152,7 +160,10 @@ def _set_sizes(gmsh: Any, model: Model, sizes: MeshSizes, spine: Spine) -> None:
         half_depth=dura.half_depth,
         torso_mm=model.geometry.torso.radius_mm,
     )
-    set_size_fields(gmsh, spine.paddle.rims, sizes.rim_mm, sizes.growth, bulk)
+    edges = largest_edges(model.geometry.ellipses(), model.placement.corners_mm[:, :2])
+    limits = [add_limit(gmsh, spine.tubes[name].surfaces, edge) for name, edge in edges.items()]
+    rims = add_rims(gmsh, spine.paddle.rims, sizes.rim_mm, sizes.growth)
+    set_smallest(gmsh, [rims, add_formula(gmsh, bulk), *limits])
 
 
 def _dura_cells(gmsh: Any, nodes: Generated, tubes: dict[str, Tube]) -> Ints:

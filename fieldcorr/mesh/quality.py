@@ -13,7 +13,7 @@ from fieldcorr.mesh.data import Floats, Ints, Mesh, tetrahedron_volumes
 from fieldcorr.mesh.topology import FACE_VERTICES
 
 _EDGES = np.array(list(combinations(range(4), 2)))
-_BLOCK = 1 << 16  # cells at a time: temporary arrays stay in the cache
+_BLOCK = 1 << 13  # cells at a time: temporary arrays stay in the cache
 
 
 @dataclass(frozen=True)
@@ -47,20 +47,28 @@ def measure_quality(mesh: Mesh) -> Quality:
 
 def _measure_block(points: Floats, cells: Ints) -> tuple[Floats, ...]:
     corners = points[cells]
-    low, high = _dihedral_range(corners)
-    lengths = _edge_lengths(corners)
-    return low, high, radius_ratios(points, cells), lengths.min(axis=1), lengths.max(axis=1)
+    normals = _face_normals(corners)
+    sizes = np.sqrt(np.einsum("tfi,tfi->tf", normals, normals))
+    low, high = _dihedral_range(normals / sizes[:, :, None])
+    ratio = _radius_ratios(corners, tetrahedron_volumes(points, cells), 0.5 * sizes.sum(axis=1))
+    lengths = edge_lengths(points, cells)
+    return low, high, ratio, lengths.min(axis=1), lengths.max(axis=1)
 
 
-def radius_ratios(points: Floats, cells: Ints) -> Floats:
+def edge_lengths(points: Floats, cells: Ints) -> Floats:
+    """Return the lengths (T, 6) of the edges of each cell."""
+    corners = points[cells]
+    edges = corners[:, _EDGES[:, 1]] - corners[:, _EDGES[:, 0]]
+    lengths: Floats = np.sqrt(np.einsum("tei,tei->te", edges, edges))
+    return lengths
+
+
+def _radius_ratios(corners: Floats, volume: Floats, areas: Floats) -> Floats:
     """Return 3 r_in / R_out of each cell, (T,).
 
     r_in = 3 V / sum of face areas; R_out = |a^2 (b x c) + b^2 (c x a) + c^2 (a x b)| / (12 V) with
     the edges a, b, c from the first vertex.
     """
-    corners = points[cells]
-    volume = tetrahedron_volumes(points, cells)
-    areas = 0.5 * np.linalg.norm(_face_normals(corners), axis=2).sum(axis=1)
     a, b, c = (corners[:, k] - corners[:, 0] for k in (1, 2, 3))
     aa, bb, cc = (np.einsum("ij,ij->i", e, e)[:, None] for e in (a, b, c))
     around = aa * np.cross(b, c) + bb * np.cross(c, a) + cc * np.cross(a, b)
@@ -68,27 +76,8 @@ def radius_ratios(points: Floats, cells: Ints) -> Floats:
     return result
 
 
-def longest_edges(mesh: Mesh) -> Floats:
-    """Return the longest edge of each cell, (T,) m."""
-    lengths: Floats = _edge_lengths(mesh.points[mesh.cells]).max(axis=1)
-    return lengths
-
-
-def shortest_edge(mesh: Mesh) -> float:
-    """Return the shortest edge of the mesh, m."""
-    return float(_edge_lengths(mesh.points[mesh.cells]).min())
-
-
-def _edge_lengths(corners: Floats) -> Floats:
-    edges = corners[:, _EDGES[:, 1]] - corners[:, _EDGES[:, 0]]
-    lengths: Floats = np.sqrt(np.einsum("tei,tei->te", edges, edges))
-    return lengths
-
-
-def _dihedral_range(corners: Floats) -> tuple[Floats, Floats]:
+def _dihedral_range(normals: Floats) -> tuple[Floats, Floats]:
     """Return the smallest and the largest dihedral angle of each cell, degrees."""
-    normals = _face_normals(corners)
-    normals /= np.linalg.norm(normals, axis=2, keepdims=True)
     cosine = -np.einsum("tei,tei->te", normals[:, _EDGES[:, 0]], normals[:, _EDGES[:, 1]])
     angles = np.degrees(np.arccos(np.clip(cosine, -1.0, 1.0)))
     return angles.min(axis=1), angles.max(axis=1)

@@ -25,11 +25,12 @@ from fieldcorr.mesh.data import Floats, Ints, Mesh, orient_cells
 from fieldcorr.mesh.gmsh_balls import add_ball, add_disc_in_half_ball
 from fieldcorr.mesh.gmsh_session import (
     Generated,
+    add_formula,
+    add_rims,
     gmsh_session,
     gmsh_version,
     prism_cells,
-    set_size_fields,
-    set_size_formula,
+    set_smallest,
 )
 from fieldcorr.mesh.gmsh_shapes import QUARTERS, add_tube, add_volume
 from fieldcorr.mesh.interfaces import Interface, Quadric, correct_volumes, elliptic_tube, outward
@@ -112,7 +113,7 @@ def _sphere(gmsh: Any, scale: float) -> _Raw:
     gmsh.model.mesh.setPeriodic(
         2, balls[0], balls[1], np.diag([ratio] * 3 + [1.0]).ravel().tolist()
     )
-    set_size_formula(gmsh, f"{scale!r}*(14.5-5.7*Sqrt(x*x+y*y+z*z)/78)")
+    set_smallest(gmsh, [add_formula(gmsh, f"{scale!r}*(14.5-5.7*Sqrt(x*x+y*y+z*z)/78)")])
     gmsh.model.mesh.generate(3)
     nodes = Generated.collect(gmsh)
     cells = {name: nodes.elements(gmsh, 3, [volume]) for name, volume in volumes.items()}
@@ -142,7 +143,7 @@ def _cylinder(gmsh: Any, scale: float) -> _Raw:
     radius = "Sqrt(x*x+y*y)"
     beyond = "({0}-{1}+Fabs({0}-{1}))/2"
     steps = f"1.28+0.21*{beyond.format(radius, 8)}-0.08*{beyond.format(radius, 10)}"
-    set_size_formula(gmsh, f"{scale!r}*({steps})")
+    set_smallest(gmsh, [add_formula(gmsh, f"{scale!r}*({steps})")])
     gmsh.model.mesh.generate(3)
     nodes = Generated.collect(gmsh)
     ends = 1e-3 * half
@@ -164,7 +165,8 @@ def _disc(gmsh: Any, scale: float) -> _Raw:
     """Mesh half a ball and flatten it to half a spheroid; its rim encloses the disc's area."""
     ball = add_disc_in_half_ball(gmsh.model.geo, DISC_OUTER_MM[0], DISC_RADIUS_MM)
     gmsh.model.geo.synchronize()
-    set_size_fields(gmsh, ball.rim, 0.012 * scale, 0.37, repr(2.0 * scale))
+    rims = add_rims(gmsh, ball.rim, 0.012 * scale, 0.37)
+    set_smallest(gmsh, [rims, add_formula(gmsh, repr(2.0 * scale))])
     gmsh.model.mesh.generate(3)
     nodes = Generated.collect(gmsh)
     points = 1e-3 * nodes.points * [1.0, 1.0, DISC_OUTER_MM[2] / DISC_OUTER_MM[0]]

@@ -1,0 +1,63 @@
+"""The command ``fieldcorr mesh``."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+from fieldcorr.cli import build_app
+from fieldcorr.mesh import read_mesh, tidy, write_mesh
+from tests.mesh.boxes import layered_box
+
+COARSE = "--rim-mm 1 --growth 1 --cord-mm 4 --end-mm 4 --far-mm 60 --stretch 3 --end-stretch 12"
+
+
+def run(line: str) -> Result:
+    return CliRunner().invoke(build_app(), ["mesh", *line.split()])
+
+
+def fails(line: str, message: str) -> None:
+    result = run(line)
+    assert result.exit_code == 2, result.output
+    assert message in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.gmsh
+def test_build_check_and_report(tmp_path: Path) -> None:
+    path = tmp_path / "m.fcmesh"
+    result = run(f"{COARSE} --set geometry.cord.width_mm=9.0 --output {path}")
+    assert result.exit_code == 0, result.output
+    mesh = read_mesh(path)
+    for text in (f"{mesh.n_cells} tetrahedra", mesh.hash, "grey-left", "dihedral angles", "case"):
+        assert text in result.stdout
+    again = run(f"lumbosacral-565 --check {path}")
+    assert again.exit_code == 0
+    assert mesh.hash in again.stdout
+
+
+def test_convert_a_foreign_mesh(tmp_path: Path) -> None:
+    box = tidy(layered_box())
+    write_mesh(box, tmp_path / "m.vtu")
+    names = "--tissue-tag 1=white --tissue-tag 2=fat --contact-tag 1=0 --contact-tag 2=1"
+    line = f"--check {tmp_path}/m.vtu {names} --contact-tag 3=outer --output {tmp_path}/m.fcmesh"
+    assert run(line).exit_code == 0
+    assert np.array_equal(read_mesh(tmp_path / "m.fcmesh").cells, box.cells)
+
+
+def test_errors_are_one_line(tmp_path: Path) -> None:
+    write_mesh(tidy(layered_box()), tmp_path / "m.fcmesh")
+    fails(f"lumbosacral-565 --check {tmp_path}/m.fcmesh", "m.fcmesh: missing tissue 'grey'")
+    fails(f"--check {tmp_path}/none.vtu", "none.vtu: no such mesh file")
+    fails(f"--check {tmp_path}/m.fcmesh --rim-mm 1", "--rim-mm has no effect with --check")
+    fails(f"--check {tmp_path}/m.fcmesh --tissue-tag white", "must be TAG=NAME")
+    fails("lumbosacral-565", "--output FILE is needed")
+    fails(f"--rim-mm -1 --output {tmp_path}/x.fcmesh", "rim_mm = -1 must be above 0")
+
+
+def test_gmsh_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "gmsh", None)
+    fails(f"{COARSE} --output {tmp_path}/m.fcmesh", 'pip install "fieldcorr[mesh]"')
+    assert not list(tmp_path.iterdir())
