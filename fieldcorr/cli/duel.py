@@ -10,6 +10,7 @@ import json
 import os
 import secrets
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -106,9 +107,9 @@ def new(
     from fieldcorr.store import open_store
 
     settings = DuelOptions.paper().record() if paper else {}
-    settings |= _pairs(option or []) | ({"chain": True} if chain else {})
+    settings |= parse_pairs(option or []) | ({"chain": True} if chain else {})
     settings |= {} if delta is None else {"delta": delta}
-    kept = {"rater": rater, "note": remark, **_pairs(meta or [])}
+    kept = {"rater": rater, "note": remark, **parse_pairs(meta or [])}
     with open_store(store) as opened:
         session = Session.new(
             journal,
@@ -290,7 +291,7 @@ def _open_text(path: Path) -> Any:
         raise DuelError(f"{path}: cannot be read: {error.strerror}") from error
 
 
-def _pairs(texts: list[str]) -> dict[str, Any]:
+def parse_pairs(texts: Sequence[str]) -> dict[str, Any]:
     """Read KEY=VALUE words; numbers, true and false are what they look like."""
     pairs: dict[str, Any] = {}
     for text in texts:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from fieldcorr._parallel import threads as use_threads
 from fieldcorr.duel import _kernels
 from fieldcorr.duel.options import DuelOptions
 from fieldcorr.duel.worlds import World, utilities
-from fieldcorr.errors import DuelError
+from fieldcorr.errors import DuelError, ExportError
 
 _DEFAULT = DuelOptions()
 
@@ -133,7 +133,7 @@ class Experiment:
 
     def write_csv(self, path: Path) -> None:
         """Write mean and deviation per player and step; settings as comment lines above."""
-        with path.open("w", newline="", encoding="utf-8") as file:
+        with _writable(path) as file:
             for key, value in self.settings.items():
                 file.write(f"# {key}: {value}\n")
             writer = csv.writer(file)
@@ -142,6 +142,13 @@ class Experiment:
                 pairs = zip(outcome.mean, outcome.deviation, strict=True)
                 for t, (mean, deviation) in enumerate(pairs, start=1):
                     writer.writerow([outcome.player.name, t, f"{mean:.6f}", f"{deviation:.6f}"])
+
+
+def _writable(path: Path) -> TextIO:
+    try:
+        return path.open("w", newline="", encoding="utf-8")
+    except OSError as error:
+        raise ExportError(f"{path}: cannot be written: {error.strerror}") from error
 
 
 def simulate(

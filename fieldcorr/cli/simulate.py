@@ -1,0 +1,238 @@
+"""``fieldcorr simulate``: the paper's experiment, and the same on an electrode space.
+
+What flows in: numbers of trials and duels, utilities, noise, options (from the command line or a
+TOML file), and a store. What flows out: a table of stepwise regret, and a CSV file and a plot on
+request, each with the seed that repeats it.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fieldcorr.cli._common import ErrorGroup, ThreadsOption, note, progress, show_table
+from fieldcorr.errors import DuelError
+
+if TYPE_CHECKING:
+    from fieldcorr.duel.simulate import Experiment, Player
+    from fieldcorr.duel.worlds import World
+
+HELP = """Try the duel on simulated preferences: the paper's experiment, or a store.
+
+\b
+Examples:
+  fieldcorr simulate paper                            1000 trials of all algorithms
+  fieldcorr simulate paper --trials 10000 --plot regret.png --csv regret.csv
+  fieldcorr simulate store my.h5 --utility linear     on an electrode space
+"""
+
+PAPER = {
+    "trials": 1000,
+    "horizon": 100,
+    "noise": 0.5,
+    "seed": 0,
+    "amplitude": 1.0,
+    "length": 0.2,
+    "side": 50,
+    "options": {"radius": "global", "delta": 0.96},
+}
+STORE = {
+    "trials": 200,
+    "horizon": 400,
+    "noise": 0.5,
+    "seed": 0,
+    "amplitude": 1.0,
+    "length": 1.0,
+    "utility": "linear",
+    "options": {},
+}
+
+Trials = Annotated[int | None, typer.Option(min=1, help="Number of trials.")]
+Horizon = Annotated[int | None, typer.Option(min=1, help="Duels per trial.")]
+Noise = Annotated[float | None, typer.Option(help="Standard deviation of a value, 0.5.")]
+Seed = Annotated[int | None, typer.Option(min=0, help="Fixes everything random.")]
+Amplitude = Annotated[float | None, typer.Option(help="Standard deviation of the utility, 1.")]
+Delta = Annotated[float | None, typer.Option(help="Width of CorrDuel's intervals.")]
+Options = Annotated[
+    list[str] | None,
+    typer.Option("--option", metavar="KEY=VALUE", help="Any option of CorrDuel. May be repeated."),
+]
+Settings = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="TOML file with any of these; the command line wins."),
+]
+Csv = Annotated[Path | None, typer.Option(metavar="FILE", help="Write mean and deviation.")]
+Plot = Annotated[Path | None, typer.Option(metavar="FILE", help="Draw regret: .png, .svg, .pdf.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    group = typer.Typer(cls=ErrorGroup, help=HELP, no_args_is_help=True, rich_markup_mode=None)
+    group.command("paper")(paper)
+    group.command("store")(store_command)
+    app.add_typer(group, name="simulate")
+
+
+def paper(
+    trials: Trials = None,
+    horizon: Horizon = None,
+    length: Annotated[
+        float | None, typer.Option(help="Length scale of the Gaussian process, 0.2.")
+    ] = None,
+    side: Annotated[int | None, typer.Option(help="Points per side of the grid, 50.")] = None,
+    amplitude: Amplitude = None,
+    noise: Noise = None,
+    delta: Delta = None,
+    option: Options = None,
+    seed: Seed = None,
+    settings: Settings = None,
+    csv: Csv = None,
+    plot: Plot = None,
+    threads: ThreadsOption = None,
+) -> None:
+    """Repeat the paper's simulation: a Gaussian process on a grid, five algorithms.
+
+    CorrDuel (all dominated arms removed, history kept), Beat-the-Mean, RUCB, Sparring with UCB1,
+    and CorrDuel exactly as printed. The paper has 10 000 trials of 100 duels on 50 x 50 points.
+
+    \b
+    Examples:
+      fieldcorr simulate paper --trials 10000
+      fieldcorr simulate paper --length 0.1 --delta 0.9 --option radius=arm
+      fieldcorr simulate paper --settings experiment.toml --plot regret.svg
+    """
+    from fieldcorr.duel.worlds import Grid
+
+    given = {"trials": trials, "horizon": horizon, "length": length, "side": side}
+    given |= {"amplitude": amplitude, "noise": noise, "seed": seed}
+    chosen = _merged(PAPER, settings, given, _options(option, delta))
+    world = Grid(side=chosen["side"], length=chosen["length"], amplitude=chosen["amplitude"])
+    _report(_run(world, chosen, threads), csv=csv, plot=plot)
+
+
+def store_command(
+    store: Annotated[Path, typer.Argument(metavar="STORE", help="The store to play on.")],
+    utility: Annotated[
+        str | None,
+        typer.Option(help="linear in the field, smooth (non-linear) or magnitude."),
+    ] = None,
+    trials: Trials = None,
+    horizon: Horizon = None,
+    length: Annotated[
+        float | None, typer.Option(help="Length scale of the smooth utility, 1.")
+    ] = None,
+    amplitude: Amplitude = None,
+    noise: Noise = None,
+    delta: Delta = None,
+    option: Options = None,
+    seed: Seed = None,
+    settings: Settings = None,
+    csv: Csv = None,
+    plot: Plot = None,
+    threads: ThreadsOption = None,
+) -> None:
+    """Play on the configurations of a store, with random utilities over them.
+
+    \b
+    Examples:
+      fieldcorr simulate store my.h5
+      fieldcorr simulate store my.h5 --utility smooth --length 0.7 --trials 1000
+      fieldcorr simulate store my.h5 --utility magnitude --horizon 200 --csv regret.csv
+    """
+    from fieldcorr.duel.worlds import Electrodes
+    from fieldcorr.store import open_store
+
+    given = {"trials": trials, "horizon": horizon, "length": length, "utility": utility}
+    given |= {"amplitude": amplitude, "noise": noise, "seed": seed}
+    chosen = _merged(STORE, settings, given, _options(option, delta))
+    with open_store(store) as opened:
+        world = Electrodes(
+            opened.embedding,
+            chosen["utility"],
+            length=chosen["length"],
+            amplitude=chosen["amplitude"],
+        )
+    _report(_run(world, chosen, threads), csv=csv, plot=plot)
+
+
+def _options(texts: Sequence[str] | None, delta: float | None) -> dict[str, Any]:
+    from fieldcorr.cli.duel import parse_pairs
+
+    return parse_pairs(texts or []) | ({} if delta is None else {"delta": delta})
+
+
+def _merged(
+    defaults: Mapping[str, Any],
+    path: Path | None,
+    given: Mapping[str, Any],
+    options: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return defaults, overridden by a TOML file, overridden by the command line."""
+    file = _read_toml(path) if path else {}
+    for key, value in file.items():
+        if key not in defaults:
+            raise DuelError(f"{path}: {key} is not one of {', '.join(defaults)}")
+        if type(value) is not type(defaults[key]) and not _both_numbers(value, defaults[key]):
+            raise DuelError(f"{path}: {key} = {value!r} has the wrong type")
+    said = {key: value for key, value in given.items() if value is not None}
+    merged = {**defaults, **file, **said}
+    merged["options"] = {**defaults["options"], **file.get("options", {}), **options}
+    return merged
+
+
+def _both_numbers(value: Any, default: Any) -> bool:
+    return isinstance(default, float) and type(value) is int
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DuelError(f"{path}: cannot be read: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise DuelError(f"{path}: is no TOML: {error}") from error
+
+
+def _players(options: Mapping[str, Any]) -> list[Player]:
+    from fieldcorr.duel import DuelOptions
+    from fieldcorr.duel.simulate import BASELINES, PRINTED, Player
+
+    return [Player("CorrDuel", "CorrDuel", DuelOptions.from_record(options)), *BASELINES, PRINTED]
+
+
+def _run(world: World, chosen: Mapping[str, Any], threads: int | None) -> Experiment:
+    from fieldcorr.duel.simulate import simulate
+
+    with progress() as report:
+        return simulate(
+            world,
+            _players(chosen["options"]),
+            trials=chosen["trials"],
+            horizon=chosen["horizon"],
+            noise=chosen["noise"],
+            seed=chosen["seed"],
+            threads=threads,
+            progress=report,
+        )
+
+
+def _report(experiment: Experiment, *, csv: Path | None, plot: Path | None) -> None:
+    settings = experiment.settings
+    title = (
+        f"Regret on {settings['world']}; {settings['trials']} trials, noise {settings['noise']}, "
+        f"seed {settings['seed']}"
+    )
+    show_table(title, *experiment.table())
+    note(f"CorrDuel: {settings['CorrDuel']}")
+    if csv is not None:
+        experiment.write_csv(csv)
+        note(f"wrote {csv}")
+    if plot is not None:
+        from fieldcorr.plot import regret
+
+        regret(experiment).savefig(plot)
+        note(f"wrote {plot}")
