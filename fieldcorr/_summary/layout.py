@@ -5,6 +5,7 @@ flows out: :class:`ArrayLayout`, the corners of every contact in model axes (x t
 left, y dorsal, z rostral, metres).
 """
 
+import json
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -153,13 +154,13 @@ def _of_store(store: Any) -> ArrayLayout:
 
 
 def _device(text: str, names: Sequence[str]) -> tuple[FloatArray, FloatArray, FloatArray] | None:
-    """Read contact centres (E, 3), outlines of contact and paddle (4, 3), m, from a device file."""
+    """Read contact centres (E, 3) and outlines of contact and paddle (4, 3), m; TOML or JSON."""
     try:
-        device = tomllib.loads(text)
+        device = json.loads(text) if text.lstrip().startswith("{") else tomllib.loads(text)
         by_name = {entry["name"]: entry for entry in device["contacts"]}
         own = [[by_name[n]["left_mm"], 0.0, by_name[n]["rostral_mm"]] for n in names]
         contact, paddle = (rectangles(_size_m(device[key])) for key in ("contact", "paddle"))
-    except (tomllib.TOMLDecodeError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError):
         return None
     return 1e-3 * np.array(own, dtype=np.float64), contact, paddle
 

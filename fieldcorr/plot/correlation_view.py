@@ -160,7 +160,7 @@ def neighbourhoods(
     ax.set_xlim(left=0.0)
     ax.set_ylim(0.0, 102.0)
     ax.set_xlabel("number of neighbours")
-    ax.set_ylabel("configurations with at most so many (%)")
+    ax.set_ylabel("configurations, cumulative (%)")
     ax.set_title(f"neighbourhoods of {_part(len(rows), _size(source))}", fontsize=SMALL + 2)
     ax.legend(frameon=False, fontsize=SMALL)
     tidy(ax)
@@ -206,7 +206,7 @@ def embedding(
     flat, share = principal_axes(z, axes)
     ax = axes_or_new(ax, (5.6, 4.6))
     if reference is None:
-        ax.scatter(flat[:, 0], flat[:, 1], s=6, color=SERIES[0], alpha=0.5, linewidths=0)
+        ax.scatter(flat[:, 0], flat[:, 1], s=8, color=SERIES[0], alpha=0.5, linewidths=0)
     else:
         row = _row(source, reference)
         points = ax.scatter(
@@ -217,7 +217,8 @@ def embedding(
             cmap=DIVERGING,
             vmin=-1.0,
             vmax=1.0,
-            linewidths=0,
+            linewidths=0.2,
+            edgecolors=FAINT,
         )
         name = _name(source, row)
         figure_of(ax).colorbar(points, ax=ax, label=f"correlation r with {name}")

@@ -67,7 +67,9 @@ def regret(
         colour, dash = SERIES[k % len(SERIES)], DASHES[k % len(DASHES)]
         ax.plot(t, mean, color=colour, linestyle=dash, label=f"{name}: {mean[-1]:.3f}")
         if band > 0.0:
-            low, high = np.maximum(mean - band * deviation, 0.0), mean + band * deviation
+            low, high = (
+                np.clip(mean + side * band * deviation, 0.0, CHANCE) for side in (-1.0, 1.0)
+            )
             ax.fill_between(t, low, high, color=colour, alpha=0.12, linewidth=0)
     ax.axhline(CHANCE, color=FAINT, linewidth=0.8, linestyle=":")
     ax.set_xlim(1, max(len(mean) for _, mean, _ in curves))
@@ -179,12 +181,18 @@ def narrowing(
     figure
         Figure to fill; None makes one.
     """
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
     went = course(engine, arms=arms, follow=follow)
     if figure is None:
         figure = new_figure((WIDTH, 4.6))
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(1.0, 1.3))
     upper.step(went.duels, went.left, where="post", color=SERIES[0])
     upper.set_yscale("log")
+    upper.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    upper.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    upper.yaxis.set_minor_formatter(NullFormatter())
+    upper.set_ylim(max(0.7, 0.7 * went.left.min()), 1.4 * went.left.max())
     upper.set_ylabel("configurations left")
     upper.set_title(f"{went.left[0]} configurations, {went.left[-1]} left", fontsize=SMALL + 2)
     upper.annotate(

@@ -85,6 +85,11 @@ class Store:
     def __repr__(self) -> str:
         return f"Store({str(self.path)!r}: {len(self)} configurations, rank {self.rank})"
 
+    def _repr_html_(self) -> str:
+        from fieldcorr._summary import store_card
+
+        return store_card(self)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return (open_store, (self.path,))
 
