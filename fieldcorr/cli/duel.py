@@ -11,9 +11,10 @@ import os
 import secrets
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
@@ -157,9 +158,12 @@ def run(
     from fieldcorr.duel.session import Session
     from fieldcorr.duel.terminal import Front, JsonFront, TextFront, converse, read_lines
 
-    stream = sys.stdin if answers is None else _open_text(answers)
     person = answers is None and sys.stdin.isatty()
-    with _store_of(journal, store) as opened, Session.open(journal, opened) as session:
+    with (
+        nullcontext(sys.stdin) if answers is None else _open_text(answers) as stream,
+        _store_of(journal, store) as opened,
+        Session.open(journal, opened) as session,
+    ):
         front: Front = JsonFront(_say) if as_json else TextFront(opened, _say, prompt=person)
         if rater:
             session.engine.note({"rater": rater})
@@ -284,7 +288,7 @@ def _whitelist(path: Path, store: Store) -> list[int]:
     return [store.index_of(line) for line in lines if line and not line.startswith("#")]
 
 
-def _open_text(path: Path) -> Any:
+def _open_text(path: Path) -> TextIO:
     try:
         return path.open(encoding="utf-8")
     except OSError as error:

@@ -217,7 +217,8 @@ class Actions:
 
     def _said(self, event: Event) -> str:
         names = " | ".join(self._engine.source.label(arm) for arm in event.arms)
-        return f"{names} {event.answer or ''}".strip()
+        value = "" if event.value is None else f"{event.value:g}"
+        return " ".join(part for part in (names, event.answer, value) if part)
 
     def _left(self) -> str:
         return f"{self._engine.progress.left} left"

@@ -1,0 +1,273 @@
+"""``fieldcorr duel`` as a person and as a program use it."""
+
+import csv
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+from fieldcorr.cli import build_app
+from fieldcorr.duel import as_source, read_session
+from fieldcorr.duel.drawing import draw_array, draw_pair
+from fieldcorr.store import open_store
+
+PADDLE = 1e-3 * np.array(
+    [[2.5, 0, 4.25 * (4 - 2 * k)] for k in range(5)]
+    + [[0, 0, 4.25 * (5 - 2 * k)] for k in range(6)]
+    + [[-2.5, 0, 4.25 * (4 - 2 * k)] for k in range(5)]
+)
+NAMES = [str(e) for e in range(16)]
+
+
+def invoke(*arguments: object, lines: str = "") -> Result:
+    return CliRunner().invoke(build_app(), ["duel", *map(str, arguments)], input=lines)
+
+
+@pytest.fixture
+def journal(tmp_path: Path, small_store: Path) -> Path:
+    path = tmp_path / "a.journal"
+    done = invoke("new", path, small_store, "--horizon", 40, "--seed", 3, "--rater", "A B")
+    assert done.exit_code == 0, done.output
+    return path
+
+
+def answers(journal: Path, store: Path) -> list[str | None]:
+    with open_store(store) as opened:
+        return [event.answer for event in read_session(journal, opened)[0].history]
+
+
+def test_a_session_from_a_pipe(journal: Path, small_store: Path) -> None:
+    done = invoke("run", journal, lines="l amplitude_mA=3.2 side=left\nright\ns\nk\nu\nq\nleft\n")
+    assert done.exit_code == 0
+    assert "no medical device" in done.stdout
+    assert "duel 1 recorded: left" in done.stdout
+    assert "taken back: duel" in done.stdout
+    assert "3 of 40 done" in done.stdout
+    assert answers(journal, small_store) == ["left", "right", "same"]
+    record = json.loads(journal.read_text().splitlines()[1])
+    assert record["meta"] == {"amplitude_mA": 3.2, "side": "left"}
+    again = invoke("run", journal, lines="")
+    assert "duel 4: 3 of 40 done" in again.stdout
+
+
+def test_answers_from_a_file_stop_at_the_first_bad_line(
+    journal: Path, small_store: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "answers.txt").write_text("left\n\nperhaps\nright\n")
+    done = invoke("run", journal, "--answers", tmp_path / "answers.txt")
+    assert done.exit_code == 2
+    assert "'perhaps' is not understood" in done.stderr
+    assert answers(journal, small_store) == ["left"]
+
+
+def test_a_numbered_answer_counts_once(journal: Path, small_store: Path) -> None:
+    done = invoke("run", journal, lines="1: left\n1: left\n2: right\n1: left\n")
+    assert done.exit_code == 0
+    assert done.stdout.count("recorded already") == 2
+    assert answers(journal, small_store) == ["left", "right"]
+    assert "was answered left, not right" in invoke("run", journal, lines="1: right\n").stderr
+    assert "duel 9 is not asked" in invoke("run", journal, lines="9: right\n").stderr
+    assert answers(journal, small_store) == ["left", "right"]
+
+
+def test_json_lines_for_programs(journal: Path) -> None:
+    done = invoke("run", journal, "--json", lines="left\nnote all well\nhelp\n")
+    said = [json.loads(line) for line in done.stdout.splitlines()]
+    kinds = [item["type"] for item in said]
+    assert kinds == ["begin", "ask", "done", "ask", "done", "ask", "help", "ask", "end"]
+    assert said[1]["number"] == 1
+    assert set(said[1]["left"]) == {"arm", "text"}
+    assert said[-1]["progress"]["duels"] == 1
+    assert len(said[-1]["top"]) == 10
+
+
+def test_exclusions_are_honoured_and_reversible(journal: Path, small_store: Path) -> None:
+    lines = "exclude left\nx 0- 1+ above 0.5\ni 0- 1+ above 0.5\nu\nu\nq\n"
+    done = invoke("run", journal, lines=lines)
+    assert done.exit_code == 0, done.output
+    assert "CAREFUL" not in done.stdout.split("taken back: include")[0]
+    assert "taken back: exclude 0- 1+ 0.5; CAREFUL" in done.stdout
+    with open_store(small_store) as store:
+        engine, _ = read_session(journal, store)
+        assert engine.excluded.size == 1
+        assert not set(engine.ask()) & set(engine.excluded.tolist())
+
+
+def test_compare_rank_void_horizon(journal: Path, small_store: Path) -> None:
+    lines = (
+        "compare 0- 1+ with 2- 3+\nleft\nrank 0- 1+ > 2- 3+ = 0+ 1- > #12\n"
+        "void 1\nhorizon 60\nrank 0- 1+\n"
+    )
+    done = invoke("run", journal, lines=lines)
+    assert "ranking recorded: 6 comparisons" in done.stdout
+    assert "duel 1 does not count any more" in done.stdout
+    assert "planned for 60 duels" in done.stdout
+    assert "needs at least two arms" in done.stderr
+    with open_store(small_store) as store:
+        engine, _ = read_session(journal, store)
+        first = engine.history[0].arms
+        assert [store.texts[arm] for arm in first] == ["0- 1+", "2- 3+"]
+        assert engine.progress.voided == 1
+        assert engine.horizon == 60
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("left 5", "left takes no '5'"),
+        ("exclude", "which configuration?"),
+        ("exclude left above often", "'often' is not a number"),
+        ("exclude 9- 1+", "unknown contact"),
+        ("compare 0- 1+", "compare A with B"),
+        ("void x", "'x' is not a number"),
+        ("note", "note what?"),
+        ("undo", "nothing to undo"),
+    ],
+)
+def test_what_cannot_be_done_is_said(journal: Path, line: str, says: str) -> None:
+    before = journal.read_bytes()
+    done = invoke("run", journal, lines=f"{line}\n")
+    assert done.exit_code == 2
+    assert says in done.stderr
+    assert journal.read_bytes() == before
+
+
+def test_status_undo_export(journal: Path, tmp_path: Path) -> None:
+    invoke("run", journal, lines="left note=x\nskip\nright\ntie\n")
+    invoke("run", journal, lines="same\nvoid 1\nnote done\n")
+    assert "taken back: void 1" in invoke("undo", journal).stdout
+    status = invoke("status", journal)
+    assert "CorrDuel on" in status.stdout
+    assert "3 of 40 duels" in status.stdout
+    record = json.loads(invoke("status", journal, "--json").stdout)
+    assert record["progress"]["skipped"] == 1
+    assert (record["answers"], record["running"], record["done"]) == (4, False, False)
+    invoke("undo", journal, "--count", 2)
+    table = tmp_path / "duels.csv"
+    assert invoke("export", journal, "-o", table, "--what", "duels").exit_code == 0
+    with table.open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["outcome"] for row in rows] == ["first better", "skipped"]
+    assert json.loads(rows[0]["meta"]) == {"note": "x"}
+    ranked = tmp_path / "ranked.json"
+    assert invoke("export", journal, "-o", ranked).exit_code == 0
+    best = json.loads(ranked.read_text())[0]
+    assert best["rank"] == 1
+    assert (
+        best["configuration"]
+        == json.loads(invoke("status", journal, "--json").stdout)["best"]["text"]
+    )
+    assert "must end in .csv" in invoke("export", journal, "-o", tmp_path / "x.txt").stderr
+    assert "not one of" in invoke("export", journal, "-o", table, "--what", "all").stderr
+
+
+def test_a_torn_line_is_reported(journal: Path) -> None:
+    invoke("run", journal, lines="left\nright\n")
+    journal.write_bytes(journal.read_bytes()[:-30])
+    assert "last line is unfinished" in invoke("status", journal).stdout
+    done = invoke("run", journal, lines="2: same\n")
+    assert "was never acknowledged and does not count" in " ".join(done.stdout.split())
+    assert "duel 2 recorded: same" in done.stdout
+
+
+def test_options_reach_the_engine(tmp_path: Path, small_store: Path) -> None:
+    only = tmp_path / "only.txt"
+    only.write_text("# three\n0- 1+\n2- 3+\n\n0+ 1-\n")
+    paths = [tmp_path / name for name in ("a", "b", "c")]
+    new = ["--horizon", 20]
+    assert invoke("new", paths[0], small_store, *new, "--paper", "--chain").exit_code == 0
+    options = ["--option", "radius=global", "--delta", "0.8", "--only", only]
+    assert invoke("new", paths[1], small_store, *new, *options).exit_code == 0
+    kind = ["--algorithm", "RUCB", "--option", "update=corr"]
+    assert invoke("new", paths[2], small_store, *new, *kind).exit_code == 0
+    with open_store(small_store) as store:
+        printed, told, rucb = (read_session(path, store)[0] for path in paths)
+    assert printed.settings["eliminate"] == "one"
+    assert printed.settings["chain"] is True
+    assert (told.settings["radius"], told.settings["delta"]) == ("global", 0.8)
+    assert told.progress.left == 3
+    assert rucb.settings == {"alpha": 0.51, "update": "corr"}
+
+
+def test_a_hopeless_plan_is_warned_about(tmp_path: Path, small_store: Path) -> None:
+    done = invoke("new", tmp_path / "a", small_store, "--horizon", 5, "--delta", "0.01")
+    assert "no elimination is possible" in done.stderr
+
+
+def test_the_store_must_be_there(journal: Path, small_store: Path, tmp_path: Path) -> None:
+    moved = tmp_path / "elsewhere" / "a.journal"
+    moved.parent.mkdir()
+    journal.rename(moved)
+    assert "name it with --store" in invoke("status", moved).stderr
+    assert invoke("status", moved, "--store", small_store).exit_code == 0
+
+
+def test_sources_of_a_store_agree(small_store: Path) -> None:
+    with open_store(small_store) as store:
+        ways = [as_source(store, via=via) for via in ("embedding", "matrix", "neighbours")]
+        prints = {way.fingerprint() for way in ways}
+        assert prints == {store.hash}
+        assert ways[0].label(0) == store.texts[0]
+        rows = [way.row(7) for way in ways]
+    np.testing.assert_array_equal(rows[0], rows[1])
+    np.testing.assert_array_equal(np.maximum(rows[0], 0.0), rows[2])
+
+
+def test_a_person_at_a_terminal(journal: Path) -> None:
+    """Type through a pseudo-terminal: prompts, a typing error, the answer, Ctrl-D."""
+    person, terminal = pty.openpty()
+    command = [sys.executable, "-m", "fieldcorr", "duel", "run", str(journal)]
+    with subprocess.Popen(command, stdin=terminal, stdout=terminal, stderr=terminal) as session:
+        os.close(terminal)
+        os.write(person, b"lft\nleft\n\x04")
+        said = b""
+        try:
+            while chunk := os.read(person, 65536):
+                said += chunk
+        except OSError:
+            pass  # the terminal is closed when the session ends
+        assert session.wait(timeout=60) == 0
+    os.close(person)
+    text = said.decode()
+    assert "'lft' is not understood" in text
+    assert "duel 1 recorded: left" in text
+    assert text.count("left right same skip undo exclude help quit >") == 3
+    assert "Everything recorded is in" in text
+
+
+def test_the_array_is_drawn_in_its_own_layout() -> None:
+    polarity = np.zeros(16, dtype=np.int8)
+    polarity[[0, 5, 11]] = -1, 1, 1
+    lines = draw_array(polarity, NAMES, PADDLE)
+    assert len(lines) == 11
+    assert lines[0].split() == ["[", "5+]"]
+    assert lines[1].split() == ["(", "0-)", "[11+]"]
+    assert lines[2].split() == ["6"]
+    assert lines[-1].split() == ["10"]
+    assert len({len(line) for line in lines}) == 1
+
+
+def test_a_tilted_paddle_is_drawn_upright_and_the_case_below() -> None:
+    angle = np.deg2rad(8.0)
+    turn = np.array(
+        [[np.cos(angle), 0, -np.sin(angle)], [0, 1, 0], [np.sin(angle), 0, np.cos(angle)]]
+    )
+    polarity = np.zeros(17, dtype=np.int8)
+    polarity[[3, 16]] = -1, 1
+    straight = draw_array(polarity[:16], NAMES, PADDLE)
+    tilted = draw_array(
+        polarity, [*NAMES, "case"], np.vstack([PADDLE @ turn.T, [[0.1, 0.1, -0.1]]])
+    )
+    assert tilted[:-1] == straight
+    assert tilted[-1].strip() == "[case+]"
+
+
+def test_two_arrays_stand_side_by_side() -> None:
+    text = draw_pair(["ab", "cd"], ["ef", "gh"], ("LEFT", "RIGHT")).splitlines()
+    assert text == ["LEFT      RIGHT", "", "ab        ef", "cd        gh"]
