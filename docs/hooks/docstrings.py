@@ -1,0 +1,41 @@
+"""Docstrings speak reStructuredText in a few places; the site speaks Markdown.
+
+What flows in: docstrings as griffe reads them. What flows out: the same with roles such as
+``:class:`~fieldcorr.store.Store``` turned into links, ``::`` at the end of a line into ``:``, and
+tables between lines of ``===`` kept as they are written.
+"""
+
+import re
+from typing import Any
+
+import griffe
+
+TABLE = re.compile(r"^(=+ +=[= ]*)\n(.*?)\n\1$", re.DOTALL | re.MULTILINE)
+ROLE = re.compile(r":(?:class|func|meth|mod|attr|data|exc):`(~?)([^`]+)`")
+
+
+class PlainRoles(griffe.Extension):
+    """Turns reStructuredText roles into links that need not be found."""
+
+    def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
+        """Rewrite the docstring of one object."""
+        if obj.docstring:
+            obj.docstring.value = to_markdown(obj.docstring.value, obj)
+
+
+def to_markdown(text: str, owner: griffe.Object) -> str:
+    """Return a docstring as Markdown."""
+
+    def link(match: re.Match[str]) -> str:
+        target = "".join(match[2].split())
+        shown = target.rsplit(".", 1)[-1] if match[1] else target
+        parent = owner.path if owner.is_module or owner.is_class else owner.parent.path
+        full = target if target.startswith("fieldcorr") else f"{parent}.{target}"
+        return f'<autoref optional identifier="{full}"><code>{shown}</code></autoref>'
+
+    plain = TABLE.sub(_as_written, text)
+    return re.sub(r" ?::$", ":", ROLE.sub(link, plain), flags=re.MULTILINE)
+
+
+def _as_written(table: re.Match[str]) -> str:
+    return f"```text\n{ROLE.sub(lambda role: role[2].strip('~'), table[2])}\n```"
