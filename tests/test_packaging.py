@@ -13,7 +13,7 @@ from packaging.utils import canonicalize_name
 import fieldcorr
 
 ROOT = Path(__file__).resolve().parent.parent
-TEST_EXTRAS = ("mesh", "plot", "export", "notebooks")
+TEST_EXTRAS = ("mesh", "plot", "export", "notebooks", "docs")
 
 
 def project() -> dict[str, Any]:
@@ -68,16 +68,6 @@ def test_script_parses_and_may_run(script: str) -> None:
     path = ROOT / script
     assert path.stat().st_mode & 0o111
     subprocess.run(["bash", "-n", str(path)], check=True)
-
-
-def test_readme_examples_that_need_no_store_run(capsys: pytest.CaptureFixture[str]) -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    blocks = [part.split("```")[0] for part in text.split("```python\n")[1:]]
-    runnable = [block for block in blocks if "open_store" not in block]
-    assert runnable
-    for block in runnable:
-        exec(compile(block, "README.md", "exec"), {})
-    assert "(16, 3)" in capsys.readouterr().out
 
 
 def test_readme_lists_every_command() -> None:
