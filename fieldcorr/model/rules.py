@@ -34,11 +34,17 @@ class Rules(Table):
     preset: Preset = "up-to-three"
     """Where the rules start from; every key below overrides it."""
     active_min: Count | None = None
+    """Least number of active contacts."""
     active_max: Count | None = None
+    """Largest number of active contacts."""
     cathodes_min: Count | None = None
+    """Least number of cathodes."""
     cathodes_max: Count | None = None
+    """Largest number of cathodes."""
     anodes_min: Count | None = None
+    """Least number of anodes."""
     anodes_max: Count | None = None
+    """Largest number of anodes."""
     excluded: Names = ()
     """Contacts that are broken or painful: never used."""
     off: Names = ()

@@ -40,6 +40,7 @@ class ModelFile(Table):
     """The keys of a model file."""
 
     format: Annotated[Literal[1], WholeNumber]
+    """Version of the file format."""
     name: Name
     description: str = ""
     geometry: Geometry

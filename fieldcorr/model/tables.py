@@ -41,7 +41,9 @@ class Contacts(Table):
     """How the contact faces conduct."""
 
     model: Literal["equipotential", "impedance", "uniform-current"] = "equipotential"
+    """Metal that shorts the tissue, a layer between metal and tissue, or a constant density."""
     impedance_ohm_m2: Annotated[Real, Field(ge=0, le=1e3)] = 0.0
+    """Of the layer between metal and tissue; needed by, and only by, "impedance"."""
 
     @model_validator(mode="after")
     def _impedance(self) -> "Contacts":
@@ -70,6 +72,7 @@ class Boundary(Table):
     """What happens on the torso's surface."""
 
     outer: Literal["insulated", "grounded", "case"] = "insulated"
+    """No current leaves, the whole surface is at 0 V, or the case is one more electrode."""
     case: Case = Case()
 
 
@@ -77,6 +80,7 @@ class Drive(Table):
     """How the stimulator drives the active contacts."""
 
     mode: Literal["voltage", "current"] = "voltage"
+    """Anodes and cathodes are two nodes 1 V apart, or 1 A flows in total."""
     fractions: dict[str, Annotated[Real, Field(gt=0)]] = Field(default_factory=dict)
     """Share of each named contact among those of its polarity; current mode only."""
 
@@ -94,6 +98,7 @@ class Region(Table):
     half: Literal["all", "dorsal"] = "all"
     """ "dorsal": the part of the cord dorsal of its centre."""
     window_half_length_mm: Length = 30.0
+    """Half length of the window along the cord, centred on the array."""
     taper_mm: Distance = 10.0
     """The weight falls from 1 to 0, as a cosine, over the last ``taper_mm`` of the window."""
     box_mm: Annotated[tuple[Interval, Interval, Interval], TomlArray] | None = None
@@ -118,16 +123,20 @@ class Measure(Table):
     """What is compared: the potential, the field, its derivative along the cord, or |E|."""
 
     kind: Literal["potential", "field", "activating", "magnitude"] = "potential"
+    """The field with all three components; "activating" along the cord; "magnitude" is |E|."""
     samples: Annotated[int, Field(ge=16, le=10_000_000)] = 4096
     """Points at which the measure "magnitude" is sampled."""
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 1
+    """Chooses the points of "magnitude"."""
 
 
 class Solver(Table):
     """Order of the elements and relative residual of the solver."""
 
     order: Annotated[Literal[1, 2], WholeNumber] = 2
+    """Of the elements; 1 is for comparison."""
     tolerance: Annotated[Real, Field(ge=1e-14, le=1e-2)] = 1e-8
+    """Relative residual at which the solver stops."""
 
 
 class Sizes(Table):
@@ -149,6 +158,7 @@ class MeshFiles(Table):
     """Mesh files, looked for beside the model file and among the bundled ones."""
 
     standard: str | None = None
+    """The mesh for results."""
     companion: str | None = None
     """The same geometry with all sizes about doubled, for the error estimate of r."""
     tiny: str | None = None
