@@ -8,7 +8,7 @@ centred on zero; the patient's left and rostral are marked.
 ======================  ==========================================================================
 the array               :func:`array`, :func:`arrays`, :func:`neighbours`
 fields                  :func:`section`, :func:`sections`, :func:`field_section`,
-                        :func:`field_sections`
+                        :func:`field_sections`, :func:`volume_grid` (pyvista)
 r                       :func:`heat_map`, :func:`correlations`, :func:`neighbourhoods`,
                         :func:`embedding`
 accuracy                :func:`mesh_study`, :func:`convergence`
@@ -19,6 +19,7 @@ duels                   :func:`regret`, :func:`narrowing`
 from fieldcorr.plot.array_view import array, arrays, neighbours
 from fieldcorr.plot.correlation_view import correlations, embedding, heat_map, neighbourhoods
 from fieldcorr.plot.duel_view import narrowing, regret
+from fieldcorr.plot.grid3d import volume_grid
 from fieldcorr.plot.section_view import field_section, field_sections, section, sections
 from fieldcorr.plot.study_view import convergence, mesh_study
 
@@ -38,4 +39,5 @@ __all__ = [
     "regret",
     "section",
     "sections",
+    "volume_grid",
 ]

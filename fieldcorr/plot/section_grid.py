@@ -112,8 +112,8 @@ def sample_section(
 
 
 def default_places(volume: Volume, what: Shown) -> Mapping[str, float]:
-    """Return where planes lie unless said: through the cord's centre and the strongest contact."""
-    centre = 0.5 * (volume.region_points.min(axis=0) + volume.region_points.max(axis=0))
+    """Return where planes lie by default: in the region's centre and at the strongest contact."""
+    centre = volume.region_centre
     on_array = volume.layout.on_array
     strongest = on_array[int(np.argmax(np.abs(what.currents[on_array])))]
     rostral = float(volume.layout.centres[strongest, 2])

@@ -50,8 +50,10 @@ class Volume:
         (T, 4 | 10) nodes of the cells, and the order of the elements.
     lead_field : contact -> (D,) V/A
         Reads one lead field at all nodes.
-    region_points, region_mean
-        (N, 3) m samples of the compared region; (E,) V/A mean of each lead field over it.
+    region_points, region_weight
+        (N, 3) m samples of the compared region, (N,) m3 their weights.
+    region_mean
+        (E,) V/A mean of each lead field over the region.
     layout : ArrayLayout
     """
 
@@ -63,8 +65,15 @@ class Volume:
     order: int
     lead_field: Callable[[int], NDArray[np.floating[Any]]]
     region_points: FloatArray
+    region_weight: FloatArray
     region_mean: FloatArray
     layout: ArrayLayout
+
+    @property
+    def region_centre(self) -> FloatArray:
+        """Centre of mass (3,) m of the compared region."""
+        centre: FloatArray = self.region_weight @ self.region_points / self.region_weight.sum()
+        return centre
 
     def locate(self, points: FloatArray) -> Located:
         """Find the cells of points (N, 3) m."""
@@ -134,15 +143,13 @@ _volumes: WeakKeyDictionary[Any, Volume] = WeakKeyDictionary()
 
 def volume_of(source: "LeadField | Store") -> Volume:
     """Return the volume of a lead field or of a store; made once for each."""
+    if not hasattr(source, "admittance"):
+        raise ConfigurationError(
+            f"a {type(source).__name__} has no fields: a lead field or a store is needed"
+        )
     if source not in _volumes:
-        if hasattr(source, "space"):
-            _volumes[source] = _of_lead_field(source)
-        elif hasattr(source, "fields"):
-            _volumes[source] = _of_store(source)
-        else:
-            raise ConfigurationError(
-                f"a {type(source).__name__} has no fields: a lead field or a store is needed"
-            )
+        is_store = hasattr(source, "fields")
+        _volumes[source] = _of_store(source) if is_store else _of_lead_field(source)
     return _volumes[source]
 
 
@@ -167,6 +174,7 @@ def shown(
     amplitude
         V between the electrodes, or A in total.
     """
+    volume_of(source)  # refuses what has no fields, before anything else fails
     mode = drive or _own_drive(source)
     currents = _currents(source, configuration, drive)
     signs = polarity_of(source, configuration)
@@ -207,6 +215,7 @@ def _of_lead_field(field: Any) -> Volume:
         # Bound to the array alone: a reference to the lead field would keep it alive for ever.
         lead_field=field.nodal.__getitem__,
         region_points=field.points,
+        region_weight=field.weight,
         region_mean=field.potential @ field.weight / field.weight.sum(),
         layout=layout_of(field),
     )
@@ -224,6 +233,7 @@ def _of_store(store: Any) -> Volume:
         order=fields.order,
         lead_field=store.array("/leadfield/nodal").__getitem__,
         region_points=store.array("/leadfield/points"),
+        region_weight=weight,
         region_mean=store.array("/leadfield/potential") @ weight / weight.sum(),
         layout=layout_of(store),
     )

@@ -1,0 +1,1 @@
+"""Tests of plots and notebook summaries."""

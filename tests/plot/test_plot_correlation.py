@@ -1,0 +1,133 @@
+"""Pictures of r: what is shown is r, in an order that is one; counts are counts."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from fieldcorr import plot
+from fieldcorr.errors import ConfigurationError, CorrelationError
+from fieldcorr.plot.correlation_view import neighbourhood_sizes, principal_axes
+from fieldcorr.plot.ordering import ordered
+from fieldcorr.store import Store
+
+
+def first_axes(figure: Figure) -> Any:
+    return figure.axes[0]
+
+
+def two_blocks() -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Return r of two groups that alternate: even rows belong together, odd rows too."""
+    side = np.arange(12) % 2
+    near = 0.9 - 0.02 * np.abs(np.arange(12)[:, None] - np.arange(12))
+    r = np.where(side[:, None] == side, near, -near)
+    np.fill_diagonal(r, 1.0)
+    return np.asarray(r)
+
+
+@pytest.mark.parametrize("order", ["hierarchical", "spectral"])
+def test_orders_bring_blocks_together(order: str) -> None:
+    turned = ordered(two_blocks(), order)
+    assert sorted(turned) == list(range(12))
+    assert np.count_nonzero(np.diff(turned % 2)) == 1
+
+
+def test_stored_order_is_kept() -> None:
+    np.testing.assert_array_equal(ordered(two_blocks(), "stored"), np.arange(12))
+
+
+def test_unknown_orders_are_refused() -> None:
+    with pytest.raises(ConfigurationError, match="order 'random' is not one of hierarchical"):
+        plot.heat_map(two_blocks(), order="random")
+
+
+def test_heat_map_shows_r(store: Store) -> None:
+    figure = plot.heat_map(store, order="hierarchical")
+    ax = first_axes(figure)
+    (image,) = ax.images
+    shown = np.asarray(image.get_array())
+    r = np.stack([store.row(k) for k in range(len(store))])
+    turned = ordered(r.astype(np.float64), "hierarchical")
+    np.testing.assert_allclose(shown, r[np.ix_(turned, turned)])
+    assert image.get_clim() == (-1.0, 1.0)
+    assert ax.get_title() == "r of 240 configurations"
+
+
+def test_heat_map_of_a_part_says_so(store: Store) -> None:
+    figure = plot.heat_map(store, most=50, order="stored")
+    assert "50 of 240" in first_axes(figure).get_title()
+    chosen = plot.heat_map(store, rows=[3, 1], order="stored")
+    shown = np.asarray(first_axes(chosen).images[0].get_array())
+    np.testing.assert_allclose(shown, [[1.0, store.row(3)[1]], [store.row(3)[1], 1.0]])
+
+
+def test_distribution_counts_all_pairs_but_the_diagonal(store: Store) -> None:
+    ax = first_axes(plot.correlations(store, bins=20))
+    (stairs,) = ax.patches
+    values, edges, _ = stairs.get_data()
+    assert values.sum() == pytest.approx(100.0)
+    r = np.stack([store.row(k) for k in range(len(store))])
+    pairs = r[~np.eye(len(r), dtype=bool)]
+    np.testing.assert_allclose(values, 100 * np.histogram(pairs, edges)[0] / pairs.size)
+    # Every configuration has its mirror in the set, so r and -r come equally often.
+    np.testing.assert_allclose(values[1:-1], values[-2:0:-1], atol=0.02)
+
+
+def test_neighbourhood_sizes_leave_out_the_configuration_itself(store: Store) -> None:
+    r = np.stack([store.row(k) for k in range(len(store))])
+    sizes = neighbourhood_sizes(r, [0.0, 0.9])
+    for row in (0, 77):
+        indices, values = store.neighbours(row)
+        assert sizes[row, 0] == len(indices)
+        assert sizes[row, 1] == np.count_nonzero(values > 0.9)
+
+
+def test_neighbourhood_curves_end_at_all(store: Store) -> None:
+    ax = first_axes(plot.neighbourhoods(store, levels=(0.0, 0.9)))
+    for line in ax.lines:
+        x, y = line.get_data()
+        assert y[-1] == pytest.approx(100.0)
+        assert (np.diff(x) >= 0).all()
+    names = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert "r > 0: median 119" in names
+
+
+def test_principal_axes_are_orthogonal_and_ordered(store: Store) -> None:
+    everything, share = principal_axes(store.embedding, (0, 1))
+    assert everything[:, 0] @ everything[:, 1] == pytest.approx(0.0, abs=1e-9)
+    assert share[0] >= share[1]
+    rest = principal_axes(store.embedding, (2, 3))[1]
+    assert share[1] >= rest[0]
+    assert (np.linalg.norm(everything, axis=1) <= 1 + 1e-12).all()
+
+
+def test_embedding_is_coloured_by_r(store: Store) -> None:
+    row = store.index_of("1- 7+")
+    figure = plot.embedding(store, reference="1- 7+", marked=[5])
+    ax = first_axes(figure)
+    points = ax.collections[0]
+    np.testing.assert_allclose(points.get_array(), store.row(row), atol=1e-6)
+    assert points.get_clim() == (-1.0, 1.0)
+    assert {text.get_text() for text in ax.texts} == {"1- 7+", store.texts[5]}
+    mirror = store.index_of("1+ 7-")
+    flat = np.asarray(points.get_offsets())
+    np.testing.assert_allclose(flat[mirror], -flat[row], atol=1e-9)
+
+
+def test_plain_arrays_will_do() -> None:
+    z = np.eye(4)[:, :3]
+    z[3] = z[0]
+    assert (
+        first_axes(plot.embedding(z, reference=2)).get_title() == "4 configurations by their fields"
+    )
+    assert first_axes(plot.correlations(two_blocks())).get_title().endswith("12 configurations")
+
+
+def test_wrong_shapes_are_named() -> None:
+    with pytest.raises(CorrelationError, match="shape \\(3, 2\\)"):
+        plot.heat_map(np.zeros((3, 2)))
+    with pytest.raises(CorrelationError, match="only a store knows texts"):
+        plot.embedding(np.eye(3), reference="0- 5+")
+    with pytest.raises(CorrelationError, match="rank 3 only"):
+        plot.embedding(np.eye(3), axes=(0, 3))

@@ -1,0 +1,338 @@
+"""Sections: data equal to the field, orientation, units, symmetric limits, borders of the mesh."""
+
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.collections import LineCollection, QuadMesh
+from matplotlib.colors import LogNorm
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from fieldcorr import plot
+from fieldcorr.drive import contact_currents
+from fieldcorr.errors import ConfigurationError, MissingExtraError, StoreError
+from fieldcorr.leadfield import LeadField, solve_configurations
+from fieldcorr.mesh.structured import box_mesh
+from fieldcorr.model import Model
+from fieldcorr.plot.array_view import polarity_of
+from fieldcorr.plot.cuts import outline_cuts, tissue_outlines
+from fieldcorr.plot.section_grid import sample_section
+from fieldcorr.plot.section_view import isolevels
+from fieldcorr.plot.volume import shown, volume_of
+from fieldcorr.precompute import precompute
+from fieldcorr.store import Store
+
+STEP = 1e-3
+FloatArray = NDArray[np.float64]
+
+
+def currents(field: LeadField | Store, text: str, *, mode: str = "voltage") -> FloatArray:
+    rows = polarity_of(field, text)[None]
+    return np.asarray(contact_currents(rows, field.admittance, mode=mode)[0])
+
+
+def mean_free(field: LeadField, text: str, points: FloatArray) -> FloatArray:
+    """Return the potential less its weighted mean over the region, straight from the lead field."""
+    current = currents(field, text)
+    mean = current @ field.potential @ field.weight / field.weight.sum()
+    return np.asarray(current @ field.potential_at(points) - mean)
+
+
+def image(ax: Any) -> tuple[Any, FloatArray]:
+    """Return the coloured mesh of a panel and the picture coordinates (m * n, 2) of its values."""
+    (mesh,) = [item for item in ax.collections if isinstance(item, QuadMesh)]
+    corners: Any = mesh.get_coordinates()
+    centres = 0.25 * (corners[1:, 1:] + corners[:-1, 1:] + corners[1:, :-1] + corners[:-1, :-1])
+    return mesh, np.asarray(centres).reshape(-1, 2)
+
+
+def panels(figure: Figure) -> dict[str, Any]:
+    return {
+        ax.get_title().splitlines()[-1].split(",")[0]: ax for ax in figure.axes if ax.get_title()
+    }
+
+
+@pytest.fixture(scope="module")
+def three(lead_field: LeadField) -> Figure:
+    return plot.sections(lead_field, "1- 7+", step=STEP)
+
+
+def test_pixels_are_the_potential(three: Figure, lead_field: LeadField) -> None:
+    ax = panels(three)["axial"]
+    mesh, centres = image(ax)
+    # The strongest contacts are 1 and 7, with the same current; argmax takes the first.
+    height = float(ax.get_title().split()[-2])
+    assert height == pytest.approx(8.5, abs=0.05)
+    points = 1e-3 * np.column_stack([centres, np.full(len(centres), 8.5)])
+    wanted = mean_free(lead_field, "1- 7+", points)
+    values = np.ma.getdata(mesh.get_array()).ravel()
+    inside = np.isfinite(wanted)
+    assert 0.5 < inside.mean() < 1.0  # the paddle is void
+    np.testing.assert_array_equal(~np.ma.getmaskarray(mesh.get_array()).ravel(), inside)
+    np.testing.assert_allclose(values[inside], 1e3 * wanted[inside], rtol=1e-9, atol=1e-9)
+
+
+def test_cathode_is_negative_and_on_the_left(three: Figure) -> None:
+    ax = panels(three)["coronal"]
+    mesh, centres = image(ax)
+    assert ax.xaxis_inverted()
+    assert not ax.yaxis_inverted()
+    values = np.ma.getdata(mesh.get_array()).ravel()
+    assert np.nanmean(values[centres[:, 1] > 12]) < 0 < np.nanmean(values[centres[:, 1] < 0])
+    marks = {t.get_text(): t for t in ax.texts}
+    x = {name: t.get_transform().transform(t.get_position())[0] for name, t in marks.items()}
+    assert x["L"] < x["R"]
+
+
+def test_limits_are_symmetric_with_units(three: Figure) -> None:
+    for ax in panels(three).values():
+        mesh, _ = image(ax)
+        low, high = mesh.get_clim()
+        assert low == -high < 0
+    labels = [ax.get_ylabel() for ax in three.axes if "potential" in ax.get_ylabel()]
+    assert labels == ["potential (mV)"]
+
+
+def test_panels_are_labelled(three: Figure) -> None:
+    found = panels(three)
+    assert list(found) == ["axial", "sagittal", "coronal"]
+    names = {name: (ax.get_xlabel(), ax.get_ylabel()) for name, ax in found.items()}
+    assert names == {
+        "axial": ("left (mm)", "dorsal (mm)"),
+        "sagittal": ("dorsal (mm)", "rostral (mm)"),
+        "coronal": ("left (mm)", "rostral (mm)"),
+    }
+    assert {t.get_text() for t in found["sagittal"].texts} >= {"V", "D", "7+"}
+    assert not found["sagittal"].xaxis_inverted()
+    assert "1- 7+  at 1 V" in three.get_suptitle()
+
+
+def test_active_contacts_are_named_with_signs(three: Figure) -> None:
+    texts = {t.get_text() for t in panels(three)["coronal"].texts}
+    assert {"1\u2212", "7+"} <= texts
+    tissues = {t.get_text() for t in panels(three)["axial"].texts}
+    assert {"white", "csf", "fat", "bone"} <= tissues
+
+
+def test_negative_isopotentials_are_dashed(three: Figure) -> None:
+    (contours,) = [c for c in panels(three)["axial"].collections if hasattr(c, "levels")]
+    for level, style in zip(contours.levels, contours.get_linestyles(), strict=True):
+        assert (style[1] is not None) == (level < 0)
+
+
+def test_a_difference_is_the_difference(lead_field: LeadField) -> None:
+    def values(**options: Any) -> FloatArray:
+        figure = plot.section(lead_field, plane="coronal", step=STEP, limit=1e-3, **options)
+        mesh, _ = image(figure.axes[0])
+        return np.asarray(np.ma.getdata(mesh.get_array()))
+
+    one, other = values(configuration="1- 7+"), values(configuration="1- 6+")
+    both = values(configuration="1- 7+", minus="1- 6+")
+    np.testing.assert_allclose(both, one - other, rtol=1e-8, atol=1e-6)
+
+
+def test_a_difference_with_itself_can_be_drawn(lead_field: LeadField) -> None:
+    figure = plot.section(lead_field, "1- 7+", minus="1- 7+", at=0.0, step=STEP)
+    assert image(figure.axes[0])[0].get_clim() == (-1.0, 1.0)
+
+
+def test_amplitude_and_drive_scale(lead_field: LeadField) -> None:
+    one = shown(lead_field, "1- 7+")
+    two = shown(lead_field, "1- 7+", amplitude=2.5)
+    np.testing.assert_allclose(two.currents, 2.5 * one.currents)
+    assert two.title == "1- 7+  at 2.5 V"
+    milli = shown(lead_field, "1- 7+", drive="current", amplitude=1e-3)
+    assert milli.title == "1- 7+  at 1 mA"
+    np.testing.assert_allclose(milli.currents[[1, 7]], [-1e-3, 1e-3])
+
+
+def test_store_and_lead_field_draw_the_same(lead_field: LeadField, store: Store) -> None:
+    points = lead_field.points[::40]
+    for text in ("1- 7+", "0- 5+ 11+"):  # the second one is no row of the store
+        values = []
+        for source in (lead_field, store):
+            volume, what = volume_of(source), shown(source, text)
+            values.append(volume.potential(what.currents, volume.locate(points)))
+        # The store keeps nodal lead fields in single precision.
+        np.testing.assert_allclose(values[1], values[0], atol=1e-6 * np.abs(values[0]).max() + 1e-7)
+
+
+def test_field_is_minus_the_gradient(lead_field: LeadField) -> None:
+    volume = volume_of(lead_field)
+    what = shown(lead_field, "1- 7+")
+    points = lead_field.points[5::60]
+    field = volume.electric_field(what.currents, volume.locate(points))
+    # At centroids of cells the lead field has its own gradient.
+    own = np.einsum("e,end->nd", what.currents, lead_field.field)[5::60]
+    np.testing.assert_allclose(field, own, rtol=1e-8, atol=1e-12)
+
+
+def test_plane_search_finds_the_cells_of_the_full_search(lead_field: LeadField) -> None:
+    volume = volume_of(lead_field)
+    cut = sample_section(lead_field, shown(lead_field, "1- 7+"), "axial", step=STEP)
+    points = cut.plane.points(cut.across, cut.up, cut.at)
+    full = volume.locate(points)
+    np.testing.assert_array_equal(full.cell >= 0, cut.where.cell >= 0)
+    np.testing.assert_array_equal(volume.tissue_at(full), cut.tissue.ravel())
+    nowhere = volume.locate_in_plane(points + 9.0, axis=2, at=9.0)
+    assert (nowhere.cell == -1).all()
+
+
+def test_magnitude_is_logarithmic_in_volt_per_metre(lead_field: LeadField) -> None:
+    figure = plot.field_sections(
+        lead_field,
+        "1- 7+",
+        places={"sagittal": 1.1e-3},
+        step=STEP,
+        lines=0.4,
+        drive="current",
+        amplitude=1e-3,
+    )
+    ax = panels(figure)["sagittal"]
+    mesh, centres = image(ax)
+    assert isinstance(mesh.norm, LogNorm)
+    points = 1e-3 * np.column_stack([np.full(len(centres), 1.1), centres])
+    volume = volume_of(lead_field)
+    current = 1e-3 * currents(lead_field, "1- 7+", mode="current")
+    field = volume.electric_field(current, volume.locate(points))
+    wanted = np.linalg.norm(field, axis=1)
+    values = np.ma.getdata(mesh.get_array()).ravel()
+    inside = np.isfinite(wanted)
+    np.testing.assert_allclose(values[inside], wanted[inside], rtol=1e-9)
+    assert "|E| (V/m)" in [a.get_ylabel() for a in figure.axes]
+
+
+def test_field_lines_run_from_anode_to_cathode(bundled_model: Model, lead_field: LeadField) -> None:
+    """E integrated along the cord from anode to cathode is positive: the potential falls."""
+    volume, what = volume_of(lead_field), shown(lead_field, "6- 8+")
+    z = np.linspace(-4.25e-3, 12.75e-3, 60)
+    line = np.column_stack([np.zeros(60), np.full(60, 5e-3), z])
+    field = volume.electric_field(what.currents, volume.locate(line))
+    assert np.trapezoid(field[:, 2], z) > 0
+    potential = volume.potential(what.currents, volume.locate(line[[0, -1]]))
+    assert potential[0] > 0 > potential[1]
+
+
+def test_one_volt_lies_between_the_contacts(bundled_model: Model, lead_field: LeadField) -> None:
+    """The picture's drive is the direct solution's: 1 V between the two active contacts."""
+    volume, what = volume_of(lead_field), shown(lead_field, "6- 8+")
+    inward = 1e-7 * np.array([0.0, -1.0, 0.0])
+    ends = volume.layout.centres[[8, 6]] + inward
+    high, low = volume.potential(what.currents, volume.locate(ends))
+    assert high - low == pytest.approx(1.0, abs=1e-3)
+    direct = solve_configurations(
+        bundled_model, lead_field.mesh, polarity_of(lead_field, "6- 8+")[None]
+    )
+    np.testing.assert_allclose(what.currents, direct.currents[0], atol=1e-9)
+
+
+def test_a_slim_store_says_that_it_has_no_fields(
+    bundled_model: Model, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("slim")
+    model = bundled_model.replace({"configurations.preset": "up-to-two", "solver.order": 1})
+    with (
+        precompute(
+            model, folder / "s.h5", mesh="tiny", slim=True, estimate=False, cache=folder
+        ) as slim,
+        pytest.raises(StoreError, match="slim store"),
+    ):
+        plot.sections(slim, "1- 7+")
+
+
+def test_wrong_requests_are_named(lead_field: LeadField, bundled_model: Model) -> None:
+    with pytest.raises(ConfigurationError, match="plane 'oblique' is not one of axial"):
+        plot.section(lead_field, "1- 7+", plane="oblique")
+    with pytest.raises(ConfigurationError, match="plane 'x' is not"):
+        plot.sections(lead_field, "1- 7+", places={"x": 0.0})
+    with pytest.raises(ConfigurationError, match="a Model has no fields"):
+        plot.sections(bundled_model, "1- 7+")  # type: ignore[arg-type]
+
+
+# -- cuts -----------------------------------------------------------------------------------------
+
+
+def test_outlines_of_a_box_of_two_tissues() -> None:
+    mesh = box_mesh(4, 4, 4, tag=lambda c: (c[:, 0] > 0.5).astype(int), tissues=("low", "high"))
+    for axis, at in ((2, 0.3), (2, 0.5)):  # the second plane holds vertices
+        lines = tissue_outlines(mesh.points, mesh.cells, mesh.cell_tags, axis=axis, at=at)
+        np.testing.assert_allclose(lines[..., axis], at, atol=1e-9)
+        total = np.linalg.norm(lines[:, 1] - lines[:, 0], axis=1).sum()
+        assert total == pytest.approx(4.0 + 1.0)  # the rim of the box, and the interface
+        inner = np.abs(lines[..., 0] - 0.5).max(axis=1) < 1e-9
+        assert np.ptp(lines[inner][..., 1]) == pytest.approx(1.0)
+
+
+def test_outlines_outside_the_mesh_are_empty() -> None:
+    mesh = box_mesh(2, 2, 2)
+    assert tissue_outlines(mesh.points, mesh.cells, mesh.cell_tags, axis=0, at=7.0).shape == (
+        0,
+        2,
+        3,
+    )
+
+
+def test_borders_in_a_section_follow_the_anatomy(
+    three: Figure, lead_field: LeadField, bundled_model: Model
+) -> None:
+    ax = panels(three)["axial"]
+    (borders,) = [c for c in ax.collections if type(c) is LineCollection]
+    ends = np.concatenate(borders.get_segments())
+    sac = bundled_model.geometry.ellipses()["sac"]
+    near = np.abs(np.sqrt(sac.level(ends)) - 1.0) < 0.02
+    angle = np.arctan2(ends[near, 1] - sac.dorsal, ends[near, 0] - sac.left)
+    assert len(np.unique(np.round(angle, 1))) > 20  # all around
+
+
+def test_contact_cuts() -> None:
+    square = np.array([[[1.0, 0, 1], [-1, 0, 1], [-1, 0, -1], [1, 0, -1]]])
+    (line,) = outline_cuts(square, axis=2, at=0.25)
+    assert sorted(line[:, 0]) == pytest.approx([-1.0, 1.0])
+    np.testing.assert_allclose(line[:, 2], 0.25)
+    (none,) = outline_cuts(square, axis=2, at=2.0)
+    assert none.shape == (0, 3)
+
+
+def test_isolevels() -> None:
+    np.testing.assert_allclose(isolevels(0.3, 12.0), [0.5, 1.0, 2.0, 5.0, 10.0])
+
+
+# -- pyvista --------------------------------------------------------------------------------------
+
+
+def test_three_dimensions_without_pyvista(
+    lead_field: LeadField, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyvista", None)
+    with pytest.raises(MissingExtraError, match="need pyvista"):
+        plot.volume_grid(lead_field, ["1- 7+"])
+
+
+class Grid:
+    """Stands in for pyvista's grid: keeps what it is given."""
+
+    def __init__(self, cells: Any, kinds: Any, points: Any) -> None:
+        self.cells, self.kinds, self.points = cells, kinds, points
+        self.point_data: dict[str, Any] = {}
+        self.cell_data: dict[str, Any] = {}
+        self.field_data: dict[str, Any] = {}
+
+
+def test_three_dimensions_give_vtk_what_it_expects(
+    lead_field: LeadField, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = type(sys)("pyvista")
+    fake.UnstructuredGrid = Grid  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "pyvista", fake)
+    grid = plot.volume_grid(lead_field, ["1- 7+", "6- 8+"])
+    cells = grid.cells.reshape(-1, 11)
+    assert (cells[:, 0] == 10).all()
+    assert (grid.kinds == 24).all()
+    # VTK puts the middle of vertices 0 and 1 fifth, of 1 and 2 sixth, of 2 and 3 last.
+    corner = grid.points[cells[:, 1:]]
+    for place, (a, b) in ((4, (0, 1)), (5, (1, 2)), (9, (2, 3))):
+        np.testing.assert_allclose(corner[:, place], 0.5 * (corner[:, a] + corner[:, b]))
+    assert list(grid.point_data) == ["potential 1- 7+ (V)", "potential 6- 8+ (V)"]
+    assert len(grid.cell_data["tissue"]) == len(cells)
