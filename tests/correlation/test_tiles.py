@@ -75,6 +75,27 @@ def test_tiles_and_updates_see_the_same_r(z: NDArray[np.float64]) -> None:
         assert source.row(i).tobytes() == r[i].tobytes()
 
 
+def test_the_order_of_the_sum_is_the_same_everywhere() -> None:
+    """Products that cancel at 1e12 leave a rest that shows in which order they were added."""
+    rng = np.random.default_rng(3)
+    z = rng.uniform(-0.2, 0.2, (60, 11))
+    z[:, [1, 6]] = 1e6 * (1 + rng.random((60, 1)))
+    z[30:, 6] *= -1
+    r, source = whole(z), EmbeddingSource(z)
+    crossing = r[:30, 30:]
+    assert np.abs(crossing).max() < 1
+    assert not np.array_equal(crossing, (z[:30, ::-1] @ z[30:, ::-1].T).astype(np.float32))
+    for i in range(len(z)):
+        assert source.row(i).tobytes() == np.where(np.arange(60) == i, 1, r[i]).tobytes()
+
+
+def test_rows_that_are_too_long_by_rounding_stay_within_one() -> None:
+    z = np.array([[0.6, 0.8], [0.6, 0.8], [-0.6, -0.8]]) * (1 + 1e-6)
+    wanted = [[1.0, 1.0, -1.0], [1.0, 1.0, -1.0], [-1.0, -1.0, 1.0]]
+    assert whole(z).tolist() == wanted
+    assert [EmbeddingSource(z).row(i).tolist() for i in range(3)] == wanted
+
+
 @pytest.mark.parametrize(("count", "rank"), [(1, 1), (300, 15), (1203, 16), (150, 128), (301, 400)])
 def test_bytes_do_not_depend_on_threads_or_tiles(count: int, rank: int) -> None:
     rng = np.random.default_rng(count)
