@@ -15,6 +15,8 @@ from statistics import median
 from bench_rows import Measured
 
 MEBI = 1024.0
+Clocks = tuple[float, float]
+"""Wall and processor seconds of one run."""
 
 
 def _status(key: str) -> float:
@@ -34,20 +36,20 @@ def _reset_peak() -> bool:
     return True
 
 
-def _first_run(measured: Measured) -> tuple[float, float, Mapping[str, float]]:
-    """Return seconds, MiB of growth and figures of the first run."""
+def _first_run(measured: Measured) -> tuple[Clocks, float, Mapping[str, float]]:
+    """Return clocks, MiB of growth and figures of the first run."""
     before = _status("VmRSS")
     reset = _reset_peak()
-    seconds, figures = _timed(measured)
+    clocks, figures = _timed(measured)
     peak = _status("VmHWM") if reset else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / MEBI
-    return seconds, max(0.0, peak - before), figures
+    return clocks, max(0.0, peak - before), figures
 
 
-def _timed(measured: Measured) -> tuple[float, Mapping[str, float]]:
-    """Return seconds and figures of one run."""
-    start = time.perf_counter()
+def _timed(measured: Measured) -> tuple[Clocks, Mapping[str, float]]:
+    """Return clocks and figures of one run."""
+    wall, processor = time.perf_counter(), time.process_time()
     figures = measured()
-    return time.perf_counter() - start, figures
+    return (time.perf_counter() - wall, time.process_time() - processor), figures
 
 
 def main(text: str) -> None:
@@ -57,11 +59,13 @@ def main(text: str) -> None:
     prepare = getattr(importlib.import_module(f"bench_rows.{module}"), function)
     measured: Measured = prepare(**task["arguments"])
     first, growth, figures = _first_run(measured)
-    seconds = [first, *(_timed(measured)[0] for _ in range(task["repeat"] - 1))]
+    runs = [first, *(_timed(measured)[0] for _ in range(task["repeat"] - 1))]
+    wall, processor = zip(*runs, strict=True)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / MEBI
     result = {
-        "best": min(seconds),
-        "median": median(seconds),
+        "best": min(wall),
+        "median": median(wall),
+        "cpu": min(processor),
         "extra_mb": growth,
         "peak_mb": peak,
         "figures": dict(figures),
