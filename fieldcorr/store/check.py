@@ -19,7 +19,7 @@ from fieldcorr.store.digest import combine, digest_array, digest_block
 from fieldcorr.store.findings import Finding
 from fieldcorr.store.layout import Entry
 from fieldcorr.store.reader import Store
-from fieldcorr.store.structure import damage_is_store_error, verify_encoding
+from fieldcorr.store.structure import damage_is_store_error, encoding_of
 
 Report = Callable[[str, float], None]
 DEFAULT_MEMORY = 1 << 28
@@ -122,13 +122,18 @@ def _digest_in_file(dataset: h5py.Dataset, entry: Entry) -> str:
 
 
 def _check_encodings(store: Store) -> Iterator[Finding]:
+    """Compare the attributes that anndata reads with the declaration."""
     groups = [(g.path, g.encoding) for g in layout.GROUPS if store.has_group(g.path)]
-    for name, encoding in groups + [(e.path, e.encoding) for e in store.entries]:
-        try:
-            with damage_is_store_error(store.path):
-                verify_encoding(store.dataset(name), encoding, store.path)
-        except StoreError as error:
-            yield Finding(name, _without_path(error, store.path))
+    with store.path.open("rb") as raw:
+        for name, want in groups + [(e.path, e.encoding) for e in store.entries]:
+            try:
+                with damage_is_store_error(store.path):
+                    found = encoding_of(store.dataset(name), raw)
+            except StoreError as error:
+                yield Finding(name, _without_path(error, store.path))
+                continue
+            if found != want:
+                yield Finding(name, f"is encoded as {found}, not {want}")
 
 
 def _unknown_members(store: Store) -> Iterator[Finding]:

@@ -55,6 +55,7 @@ class Store:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file = structure.open_file(path)
+        self._datasets: dict[str, h5py.Dataset] = {}
         try:
             self._structure = structure.verify_structure(self._file, path)
             self._digests = structure.read_digests(self._file, path)
@@ -188,8 +189,10 @@ class Store:
         return self._structure.sizes[symbol]
 
     def dataset(self, name: str) -> h5py.Dataset:
-        """Return an open, verified dataset for reading in parts."""
-        return self._file[name]
+        """Return an open, verified dataset for reading in parts; kept, as opening takes longer."""
+        if name not in self._datasets:
+            self._datasets[name] = self._file[name]
+        return self._datasets[name]
 
     def has_group(self, group: str) -> bool:
         """Tell whether a group of the format is there."""
@@ -211,7 +214,7 @@ class Store:
         path = f"/provenance/{name}"
         with structure.damage_is_store_error(self.path):
             if path in layout.LATE:
-                return structure.read_text(self._file[path])
+                return structure.read_text(self.dataset(path))
             return bytes(self._read(path)[()]).decode()
 
     def record(self, name: str) -> Any:
@@ -253,7 +256,7 @@ class Store:
         """Return rows ``start:stop`` of r, (stop - start, K): from the matrix or the embedding."""
         if self.has_matrix:
             with structure.damage_is_store_error(self.path):
-                stored: NDArray[np.float32] = self._file["/correlation/matrix"][start:stop]
+                stored: NDArray[np.float32] = self.dataset("/correlation/matrix")[start:stop]
                 return stored
         from fieldcorr.correlation.tiles import correlation_rows
 
@@ -268,8 +271,8 @@ class Store:
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Return entries ``start:stop`` of all neighbourhoods, indices checked."""
         with structure.damage_is_store_error(self.path):
-            indices: NDArray[np.int64] = self._file["/neighbourhoods/indices"][start:stop]
-            data: NDArray[np.float32] = self._file["/neighbourhoods/data"][start:stop]
+            indices: NDArray[np.int64] = self.dataset("/neighbourhoods/indices")[start:stop]
+            data: NDArray[np.float32] = self.dataset("/neighbourhoods/data")[start:stop]
         if indices.size and not (indices.min() >= 0 and indices.max() < len(self)):
             raise StoreError(
                 f"{self.path}: /neighbourhoods/indices points outside 0..{len(self) - 1}"
@@ -309,7 +312,7 @@ class Store:
     def lead_field(self, contact: int) -> NDArray[np.float32]:
         """Return the lead field (D,) V/A of one contact at all nodes."""
         with structure.damage_is_store_error(self.path):
-            row: NDArray[np.float32] = self._file["/leadfield/nodal"][contact]
+            row: NDArray[np.float32] = self.dataset("/leadfield/nodal")[contact]
         return row
 
     @cached_property
@@ -344,7 +347,9 @@ class Store:
         return number
 
     def _read(self, name: str) -> NDArray[Any]:
-        return structure.read_verified(self._file, name, self._digests, self.path)
+        with structure.damage_is_store_error(self.path):
+            item = self.dataset(name)
+        return structure.read_verified(item, name, self._digests, self.path)
 
     def _texts(self, name: str) -> list[str]:
         with structure.damage_is_store_error(self.path):

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import h5py
 import numpy as np
@@ -82,7 +82,8 @@ def verify_structure(file: h5py.File, path: Path) -> Structure:
 
 
 def _verify_root(file: h5py.File, path: Path) -> str:
-    texts = texts_of(file.id, path)
+    with path.open("rb") as raw:
+        texts = texts_of(file.id, raw)
     if "fieldcorr-format" not in texts:
         raise StoreError(f"{path}: not a store: no text attribute fieldcorr-format")
     version = texts["fieldcorr-format"]
@@ -94,13 +95,12 @@ def _verify_root(file: h5py.File, path: Path) -> str:
     return version
 
 
-def texts_of(item: h5py.h5g.GroupID | h5py.h5d.DatasetID, path: Path) -> dict[str, str]:
-    """Read the text attributes of an object, without HDF5's heap code."""
-    with path.open("rb") as raw:
-        try:
-            return text_attributes(raw, int(h5py.h5o.get_info(item).addr))
-        except (HeaderError, struct.error) as error:
-            raise StoreError(f"{path}: damaged attributes: {error}") from error
+def texts_of(item: h5py.h5g.GroupID | h5py.h5d.DatasetID, raw: BinaryIO) -> dict[str, str]:
+    """Read the text attributes of an object from the raw file, without HDF5's heap code."""
+    try:
+        return text_attributes(raw, int(h5py.h5o.get_info(item).addr))
+    except (HeaderError, struct.error) as error:
+        raise StoreError(f"{raw.name}: damaged attributes: {error}") from error
 
 
 def number_attribute(group: h5py.Group, name: str, count: int, path: Path) -> list[float]:
@@ -241,21 +241,19 @@ def read_digests(file: h5py.File, path: Path) -> dict[str, str]:
 
 
 def read_verified(
-    file: h5py.File, name: str, digests: Mapping[str, str], path: Path
+    item: h5py.Dataset, name: str, digests: Mapping[str, str], path: Path
 ) -> NDArray[Any]:
     """Read a whole dataset and compare it with its recorded digest."""
     entry = layout.BY_PATH[name]
     with damage_is_store_error(path):
-        array: NDArray[Any] = file[name][...]
+        array: NDArray[Any] = item[...]
     if digest_array(entry, array) != digests.get(name):
         raise StoreError(f"{path}: {name} does not match its recorded sha256")
     array.flags.writeable = False
     return array
 
 
-def verify_encoding(item: h5py.HLObject, want: tuple[str, str], path: Path) -> None:
-    """Compare the two attributes by which anndata knows an element with the declared ones."""
-    texts = texts_of(item.id, path)
-    found = (texts.get("encoding-type"), texts.get("encoding-version"))
-    if found != want:
-        raise StoreError(f"{path}: {item.name} is encoded as {found}, not {want}")
+def encoding_of(item: h5py.HLObject, raw: BinaryIO) -> tuple[str | None, str | None]:
+    """Return the two attributes by which anndata knows an element."""
+    texts = texts_of(item.id, raw)
+    return texts.get("encoding-type"), texts.get("encoding-version")

@@ -4,6 +4,7 @@ It may die; then the last line that it printed names the damage. A wrong answer 
 found nothing, or an error that is not on purpose, is printed as a line that begins with FAILED.
 """
 
+import faulthandler
 import resource
 import sys
 import tempfile
@@ -20,6 +21,9 @@ from fieldcorr.store import Store, check_store, open_store
 from tests.store.mutations import mutate
 
 MOST_MEMORY = 3 << 30
+SECONDS = 60
+"""A damage that takes longer counts as a hang."""
+
 POINT = [[0.3, 0.4, 0.5]]
 
 
@@ -29,7 +33,7 @@ def answers(store: Store) -> list[Any]:
     found: list[Any] = [store.polarity, store.ids, store.current, store.embedding, store.indptr]
     found += [store.contact_names, store.contact_positions, store.threshold, store.hash]
     found += [store.row(i) for i in rows]
-    found += [part for i in range(len(store)) for part in store.neighbours(i)]
+    found += [part for i in rows for part in store.neighbours(i)]
     found += [store.kappa_tau(0, 1)[0], store.gram, store.admittance]
     if store.has_fields:
         found += [store.potential(i, POINT) for i in (0, len(store) - 1)]
@@ -63,6 +67,7 @@ def main(original: Path, first: int, last: int) -> None:
         path = Path(folder) / "damaged.h5"
         for seed in range(first, last):
             print(seed, flush=True)
+            faulthandler.dump_traceback_later(SECONDS, exit=True)
             try:
                 name = mutate(content, path, seed)
                 found = attempt(path)
