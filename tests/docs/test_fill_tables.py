@@ -33,6 +33,14 @@ def test_only_the_named_table_changes(script: Any) -> None:
     assert script.filled(filled, {"scripts/x --fast": NEW}) == filled
 
 
+def test_rows_can_be_chosen(script: Any) -> None:
+    page = PAGE.replace("--fast -->", "--fast, rows with [2-9] \\|$ -->")
+    assert script.commands(page) == ["scripts/x --fast"]
+    filled = script.filled(page, {"scripts/x --fast": NEW + "| 2 |\n"})
+    assert "| h |\n|---|\n| 2 |\n\n<!-- end" in filled
+    assert "| 1 |" not in filled
+
+
 def test_only_lines_of_a_table_are_taken(script: Any) -> None:
     assert script.table_of(f"working ...\n{NEW}done\n", "x") == NEW
     with pytest.raises(SystemExit, match="no table"):
