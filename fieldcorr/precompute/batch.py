@@ -165,9 +165,13 @@ class Batch:
 
     def run(self) -> None:
         """Make the store."""
+        mesh, path = self._mesh()
+        if self.folder.claim(self._inputs(mesh)):
+            self.folder.publish()
+            return
         with kernel_threads(self.options.threads):
             polarity = self._configurations()
-            solved = self._solve()
+            solved = self._solve(mesh, str(path))
             values = self._values(polarity, solved)
         options = replace(self.options, matrix=stores_matrix(len(polarity)))
         write_store(
@@ -180,24 +184,25 @@ class Batch:
         with self._stage("configurations"):
             return enumerate_configurations(self.model.rules, contacts_of(self.model))
 
-    def _solve(self) -> Solved:
+    def _mesh(self) -> tuple[Mesh, Path]:
         with self._stage("mesh"):
-            mesh, path = load_mesh(self.model, self.mesh)
-            meshes = {"main": mesh.hash}
-        self._claim(mesh)
-        main = self._lead_field("lead fields", mesh, str(path))
+            return load_mesh(self.model, self.mesh)
+
+    def _solve(self, mesh: Mesh, name: str) -> Solved:
+        meshes = {"main": mesh.hash}
+        main = self._lead_field("lead fields", mesh, name)
         companion = order_one = None
         if self.estimate:
             if self.model.solver.order == 2:
-                order_one = self._lead_field("order 1", mesh, str(path), order=1)
+                order_one = self._lead_field("order 1", mesh, name, order=1)
             if self.mesh == "standard" and self.model.mesh.companion:
                 coarse, coarse_path = load_mesh(self.model, "companion")
                 meshes["companion"] = coarse.hash
                 companion = self._lead_field("companion", coarse, str(coarse_path))
         return Solved(main, companion, order_one, meshes)
 
-    def _claim(self, mesh: Mesh) -> None:
-        """Keep what an interrupted run of the same inputs has left, and nothing else."""
+    def _inputs(self, mesh: Mesh) -> str:
+        """Return everything that the store depends on: what another batch left is no use."""
         inputs = {
             "format": FORMAT,
             "code": code_hash(),
@@ -209,7 +214,7 @@ class Batch:
             "slim": self.slim,
             "estimate": self.estimate,
         }
-        self.folder.claim(json.dumps(inputs, sort_keys=True))
+        return json.dumps(inputs, sort_keys=True)
 
     def _lead_field(
         self, stage: str, mesh: Mesh, name: str, *, order: int | None = None

@@ -62,6 +62,10 @@ class WorkFolder:
         """The HDF5 file while it is being built."""
         return self.path / "store.h5"
 
+    @property
+    def _manifest(self) -> Path:
+        return self.path / "inputs.json"
+
     def __enter__(self) -> Self:
         with storage_errors(self.output):
             self._lock = _take_lock(self.path)
@@ -96,21 +100,25 @@ class WorkFolder:
         return self.draft.exists() and self.output.exists() and self.draft.samefile(self.output)
 
     def claim(self, inputs: str) -> bool:
-        """Make the folder belong to a batch with these inputs; True if it already did.
+        """Make the folder belong to a batch with these inputs.
 
-        What another batch has left is thrown away.
+        What another batch has left is thrown away. Returns True when this very batch has finished
+        and only the tidying is left to do.
         """
-        manifest = self.path / "inputs.json"
-        if manifest.exists() and manifest.read_text() == inputs:
+        same = self._manifest.exists() and self._manifest.read_text() == inputs
+        if same and self.is_finished() and not self.force:
             return True
-        self.clear()
-        with storage_errors(self.path):
-            write_text(manifest, inputs)
+        if not same or self.is_finished():
+            self.clear()
+            self._refuse_existing()
+            with storage_errors(self.path):
+                write_text(self._manifest, inputs)
         return False
 
     def clear(self) -> None:
-        """Remove everything but the lock."""
-        for item in self.path.iterdir():
+        """Remove everything but the lock; last what tells a finished batch: draft and inputs."""
+        last = (self.draft, self._manifest)
+        for item in sorted(self.path.iterdir(), key=lambda i: last.index(i) if i in last else -1):
             if item.name == "lock":
                 continue
             if item.is_dir() and not item.is_symlink():
@@ -170,7 +178,8 @@ def _lock(lock: int, folder: Path) -> bool:
 
 def _remove_if_empty(folder: Path) -> None:
     try:
-        if [item.name for item in folder.iterdir()] == ["lock"]:
+        if {item.name for item in folder.iterdir()} <= {"lock", "inputs.json"}:
+            (folder / "inputs.json").unlink(missing_ok=True)
             (folder / "lock").unlink()
             folder.rmdir()
     except OSError:

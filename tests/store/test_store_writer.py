@@ -1,7 +1,6 @@
 """Writing: in one piece, in the same bytes, and never over something else."""
 
 import errno
-import hashlib
 import os
 import resource
 import shutil
@@ -18,17 +17,7 @@ from fieldcorr.errors import StoreError
 from fieldcorr.store import Options, WorkFolder, check_store, open_store, write_store
 from fieldcorr.store._kernels import fletcher32
 from fieldcorr.store.stream import tile_rows, tiles
-from tests.store.synthetic import make_store, values
-
-
-def content_hash(path: Path) -> str:
-    """Return the sha256 of a file with the record of the run blanked."""
-    with h5py.File(path) as file:
-        run = file["/provenance/run"]
-        offset, size = run.id.get_offset(), run.dtype.itemsize
-    data = bytearray(path.read_bytes())
-    data[offset : offset + size] = bytes(size)
-    return hashlib.sha256(data).hexdigest()
+from tests.store.synthetic import content_hash, make_store, settled_values, values
 
 
 @pytest.mark.parametrize(
@@ -245,12 +234,3 @@ def stop_before_the_end(path: Path, content: dict[str, Any], *, inputs: str) -> 
         folder.claim(inputs)
         with pytest.raises(KeyboardInterrupt):
             write_store(folder, content, run=stop)
-
-
-def settled_values() -> dict[str, Any]:
-    """Return the values that ``make_store`` writes, settings included."""
-    import json
-
-    from tests.store.synthetic import settings
-
-    return {**values(), "/provenance/settings": json.dumps(settings())}
