@@ -1,8 +1,10 @@
 """Kernels of the duels: random numbers by counter, elimination, and whole simulated trials.
 
-The engines call :func:`below` and :func:`dominated` step by step; :func:`run_trials` plays complete
-trials of one algorithm, one trial per ``prange`` iteration. A trial's random numbers are functions
-of (seed, trial, step), so results do not depend on the number of threads.
+The engines call :func:`below`, :func:`bounds` and :func:`dominated` step by step; the ``*_trials``
+functions play complete trials of one algorithm. Random numbers are functions of (seed, trial, step)
+and trials own their outputs, so results do not depend on how trials are shared among threads. The
+kernels are serial and release the interpreter lock: threads come from outside, which compiles three
+times faster than numba's parallel loops.
 """
 
 import math
@@ -14,14 +16,10 @@ import numpy as np
 STRIDE = 8
 ANSWER = 7
 
-CORRDUEL, BEAT_THE_MEAN, RUCB, SPARRING = 0, 1, 2, 3
-
-# Values of the flags per_arm and everyone, by name.
-COMMON_RADIUS = False
-WORST_ONLY = False
+_jit = numba.njit(cache=True, nogil=True, error_model="numpy")
 
 
-@numba.njit(cache=True)
+@_jit
 def mix(x):  # type: ignore[no-untyped-def]
     """Return the splitmix64 finaliser of the 64-bit number ``x``."""
     x = np.uint64(x)
@@ -33,33 +31,33 @@ def mix(x):  # type: ignore[no-untyped-def]
     return x
 
 
-@numba.njit(cache=True)
+@_jit
 def draw(seed, counter):  # type: ignore[no-untyped-def]
     """Return the 64 random bits that belong to ``counter`` in the stream of ``seed``."""
     golden = np.uint64(0x9E3779B97F4A7C15)
     return mix(mix(np.uint64(seed) + golden) + (np.uint64(counter) + np.uint64(1)) * golden)
 
 
-@numba.njit(cache=True)
+@_jit
 def below(seed, counter, bound):  # type: ignore[no-untyped-def]
     """Return a random integer in [0, bound), bound < 2^32."""
     high = draw(seed, counter) >> np.uint64(32)
     return np.int64((high * np.uint64(bound)) >> np.uint64(32))
 
 
-@numba.njit(cache=True)
+@_jit
 def uniform(seed, counter):  # type: ignore[no-untyped-def]
     """Return a random number in [0, 1)."""
     return np.float64(draw(seed, counter) >> np.uint64(11)) * 2.0**-53
 
 
-@numba.njit(cache=True)
+@_jit
 def trial_seed(seed, trial):  # type: ignore[no-untyped-def]
     """Return the seed of one trial; an engine with this seed asks the same pairs."""
     return np.int64(draw(seed, trial) >> np.uint64(1))
 
 
-@numba.njit(cache=True)
+@_jit
 def bounds(wins, plays, background, log_term, per_arm, active, estimate, radius):  # type: ignore[no-untyped-def]
     """Write P-hat and the confidence radius of every arm (Algorithm 2, lines 5-7).
 
@@ -80,7 +78,7 @@ def bounds(wins, plays, background, log_term, per_arm, active, estimate, radius)
         radius[k] = common if not per_arm else (math.sqrt(log_term / safe) if known else 1.0)
 
 
-@numba.njit(cache=True)
+@_jit
 def dominated(estimate, radius, active, per_arm, everyone, out):  # type: ignore[no-untyped-def]
     """Write the arms to eliminate into ``out`` and return their number (Algorithm 3, lines 7-8).
 
@@ -106,7 +104,7 @@ def dominated(estimate, radius, active, per_arm, everyone, out):  # type: ignore
     return count
 
 
-@numba.njit(cache=True)
+@_jit
 def correlate(wins, plays, similar, logs, winner, loser, clip, pin, sign):  # type: ignore[no-untyped-def]
     """Add (``sign`` 1) or take back (-1) the CorrUpdate of one duel for every arm (Eqs. 5-6).
 
@@ -132,20 +130,20 @@ def correlate(wins, plays, similar, logs, winner, loser, clip, pin, sign):  # ty
         wins[loser], plays[loser] = wj, nj + sign
 
 
-@numba.njit(cache=True)
+@_jit
 def regret(utility, best, arm, noise):  # type: ignore[no-untyped-def]
     """Return epsilon(b1, arm) = P(b1 beats arm) - 1/2 for Gaussian noise on either value."""
     return 0.5 * math.erf((utility[best] - utility[arm]) / (2.0 * noise))
 
 
-@numba.njit(cache=True)
+@_jit
 def left_wins(utility, left, right, noise, seed, step):  # type: ignore[no-untyped-def]
     """Return whether the noisy value of ``left`` exceeds that of ``right`` at this step."""
     chance = 0.5 * math.erfc((utility[right] - utility[left]) / (2.0 * noise))
     return uniform(seed, step * STRIDE + ANSWER) < chance
 
 
-@numba.njit(cache=True)
+@_jit
 def nth(mask, rank):  # type: ignore[no-untyped-def]
     """Return the index of the true entry of ``mask`` that has ``rank`` true ones before it."""
     for k in range(mask.size):
@@ -156,10 +154,10 @@ def nth(mask, rank):  # type: ignore[no-untyped-def]
     return np.int64(-1)
 
 
-@numba.njit(cache=True)
+@_jit
 def first_ranked(estimate, count, active):  # type: ignore[no-untyped-def]
     """Return the active arm with the largest estimate, then count, then the lowest number."""
-    chosen = nth(active, 0)
+    chosen = nth(active, np.int64(0))
     for k in range(estimate.size):
         if active[k] and (
             estimate[k] > estimate[chosen]
@@ -169,7 +167,7 @@ def first_ranked(estimate, count, active):  # type: ignore[no-untyped-def]
     return chosen
 
 
-@numba.njit(cache=True)
+@_jit
 def forget(wins, plays, similar, logs, arm, duels, alive, clip, pin):  # type: ignore[no-untyped-def]
     """Delete every comparison with ``arm`` (Algorithm 3, line 9)."""
     rest = 0
@@ -185,7 +183,7 @@ def forget(wins, plays, similar, logs, arm, duels, alive, clip, pin):  # type: i
             plays[k] = 0.0
 
 
-@numba.njit(cache=True)
+@_jit
 def corrduel_trial(utility, seed, noise, similar, logs, options, eps):  # type: ignore[no-untyped-def]
     """Play one trial of CorrDuel; return (returned arm, arms left, whether the best is left)."""
     log_term, per_arm, everyone, keep, clip, pin = options
@@ -200,7 +198,7 @@ def corrduel_trial(utility, seed, noise, similar, logs, options, eps):  # type: 
     left = arms
     for t in range(horizon):
         if left == 1:
-            eps[t] = regret(utility, best, nth(active, 0), noise)
+            eps[t] = regret(utility, best, nth(active, np.int64(0)), noise)
             continue
         i = below(seed, t * STRIDE, left)
         j = below(seed, t * STRIDE + 1, left - 1)
@@ -221,7 +219,7 @@ def corrduel_trial(utility, seed, noise, similar, logs, options, eps):  # type: 
     return first_ranked(estimate, plays, active), left, active[best]
 
 
-@numba.njit(cache=True)
+@_jit
 def least_played(plays, active, out):  # type: ignore[no-untyped-def]
     """List the active arms with the fewest plays in ``out``; return their number."""
     least = np.inf
@@ -235,9 +233,10 @@ def least_played(plays, active, out):  # type: ignore[no-untyped-def]
     return count
 
 
-@numba.njit(cache=True)
-def beat_the_mean_trial(utility, seed, noise, log_term, eps):  # type: ignore[no-untyped-def]
-    """Play one trial of Beat-the-Mean; ``log_term`` is (3 gamma^2)^2 log(1/delta)."""
+@_jit
+def beat_the_mean_trial(utility, seed, noise, options, eps):  # type: ignore[no-untyped-def]
+    """Play one trial of Beat-the-Mean: a common radius, the worst arm goes."""
+    log_term, per_arm, everyone = options[0], options[1], options[2]
     arms, horizon = utility.size, eps.size
     best = np.argmax(utility)
     wins, plays, background = np.zeros(arms), np.zeros(arms), np.zeros(2)
@@ -249,7 +248,7 @@ def beat_the_mean_trial(utility, seed, noise, log_term, eps):  # type: ignore[no
     left = arms
     for t in range(horizon):
         if left == 1:
-            eps[t] = regret(utility, best, nth(active, 0), noise)
+            eps[t] = regret(utility, best, nth(active, np.int64(0)), noise)
             continue
         i = out[below(seed, t * STRIDE, least_played(plays, active, out))]
         active[i] = False
@@ -263,8 +262,8 @@ def beat_the_mean_trial(utility, seed, noise, log_term, eps):  # type: ignore[no
         # n* <= n_i, and intervals around 0 and 1 overlap while 2 c(n*) > 1: most steps end here.
         if plays[i] < 4.0 * log_term:
             continue
-        bounds(wins, plays, background, log_term, COMMON_RADIUS, active, estimate, radius)
-        if dominated(estimate, radius, active, COMMON_RADIUS, WORST_ONLY, out) == 1:
+        bounds(wins, plays, background, log_term, per_arm, active, estimate, radius)
+        if dominated(estimate, radius, active, per_arm, everyone, out) == 1:
             active[out[0]] = False
             left -= 1
             for s in range(t + 1):
@@ -272,11 +271,11 @@ def beat_the_mean_trial(utility, seed, noise, log_term, eps):  # type: ignore[no
                     wins[duels[s, 0]] -= won[s]
                     plays[duels[s, 0]] -= 1.0
                     duels[s, 1] = -1
-    bounds(wins, plays, background, log_term, COMMON_RADIUS, active, estimate, radius)
+    bounds(wins, plays, background, log_term, per_arm, active, estimate, radius)
     return first_ranked(estimate, plays, active), left, active[best]
 
 
-@numba.njit(cache=True)
+@_jit
 def rucb_candidate(pairs, count, bonus, favourite, arms, seed, step):  # type: ignore[no-untyped-def]
     """Return (c, favourite): the optimistic champion of RUCB, lines 3-9 of its listing.
 
@@ -297,7 +296,7 @@ def rucb_candidate(pairs, count, bonus, favourite, arms, seed, step):  # type: i
     if size == 0:
         return below(seed, step * STRIDE, arms), favourite
     if size == 1:
-        chosen = nth(possible, 0)
+        chosen = nth(possible, np.int64(0))
         return chosen, chosen
     if favourite >= 0:
         if uniform(seed, step * STRIDE + 1) < 0.5:
@@ -307,7 +306,7 @@ def rucb_candidate(pairs, count, bonus, favourite, arms, seed, step):  # type: i
     return nth(possible, below(seed, step * STRIDE, size)), favourite
 
 
-@numba.njit(cache=True)
+@_jit
 def rucb_rival(pairs, count, bonus, champion, arms, seed, step):  # type: ignore[no-untyped-def]
     """Return the arm d != c with the largest u_dc, ties at random (line 10 of RUCB)."""
     value = np.full(arms, 2.0)
@@ -324,13 +323,13 @@ def rucb_rival(pairs, count, bonus, champion, arms, seed, step):  # type: ignore
     return nth(ties, below(seed, step * STRIDE + 2, np.sum(ties)))
 
 
-@numba.njit(cache=True)
+@_jit
 def rucb_trial(utility, seed, noise, alpha, eps):  # type: ignore[no-untyped-def]
     """Play one trial of RUCB on the list of compared pairs: O(K + t) per step, not O(K^2)."""
     arms, horizon = utility.size, eps.size
     best = np.argmax(utility)
     pairs = np.zeros((horizon, 4))
-    count = 0
+    count = np.int64(0)  # not the literal 0, for which numba compiles everything twice
     favourite = np.int64(-1)
     score, plays = np.zeros(arms), np.zeros(arms)
     for t in range(horizon):
@@ -359,7 +358,7 @@ def rucb_trial(utility, seed, noise, alpha, eps):  # type: ignore[no-untyped-def
     return first_ranked(score, plays, plays >= 0.0), arms, True
 
 
-@numba.njit(cache=True)
+@_jit
 def ucb1_arm(wins, plays, allowed, log_term, seed, counter):  # type: ignore[no-untyped-def]
     """Return the arm of one UCB1 player: a random unplayed one, else the largest index."""
     fresh = (plays == 0.0) & allowed
@@ -377,7 +376,7 @@ def ucb1_arm(wins, plays, allowed, log_term, seed, counter):  # type: ignore[no-
     return chosen
 
 
-@numba.njit(cache=True)
+@_jit
 def sparring_trial(utility, seed, noise, alpha, eps):  # type: ignore[no-untyped-def]
     """Play one trial of Sparring: two UCB1 players, each rewarded by winning its side."""
     arms, horizon = utility.size, eps.size
@@ -404,27 +403,49 @@ def sparring_trial(utility, seed, noise, alpha, eps):  # type: ignore[no-untyped
     return first_ranked(mean, count, allowed), arms, True
 
 
-@numba.njit(cache=True, parallel=True)
-def run_trials(  # type: ignore[no-untyped-def]
-    algorithm, utilities, first, seed, noise, similar, logs, options, alpha, eps, result
-):
-    """Play one trial of ``algorithm`` for each row of ``utilities`` (N, K).
+@_jit
+def write_result(utility, best, outcome, noise, result):  # type: ignore[no-untyped-def]
+    """Write regret of the returned arm, number of arms left, and whether the best is left."""
+    chosen, left, kept = outcome
+    result[0] = regret(utility, best, chosen, noise)
+    result[1] = left
+    result[2] = kept
 
-    Writes the stepwise regret into ``eps`` (N, T) and, into ``result`` (N, 3), the regret of the
-    returned arm, the number of arms left and whether the best is among them. One kernel for all
-    algorithms: each parallel kernel costs seconds to compile.
+
+@_jit
+def corrduel_trials(utilities, first, seed, noise, similar, logs, options, eps, result):  # type: ignore[no-untyped-def]
+    """Play one trial of CorrDuel per row of ``utilities`` (N, K), numbered from ``first``.
+
+    Writes the stepwise regret into ``eps`` (N, T) and :func:`write_result` into ``result`` (N, 3).
     """
-    for q in numba.prange(utilities.shape[0]):
-        utility = utilities[q]
-        key = trial_seed(seed, first + q)
-        if algorithm == CORRDUEL:
-            chosen, left, kept = corrduel_trial(utility, key, noise, similar, logs, options, eps[q])
-        elif algorithm == BEAT_THE_MEAN:
-            chosen, left, kept = beat_the_mean_trial(utility, key, noise, options[0], eps[q])
-        elif algorithm == RUCB:
-            chosen, left, kept = rucb_trial(utility, key, noise, alpha, eps[q])
-        else:
-            chosen, left, kept = sparring_trial(utility, key, noise, alpha, eps[q])
-        result[q, 0] = regret(utility, np.argmax(utility), chosen, noise)
-        result[q, 1] = left
-        result[q, 2] = 1.0 if kept else 0.0
+    for q in range(utilities.shape[0]):
+        utility, key = utilities[q], trial_seed(seed, first + q)
+        outcome = corrduel_trial(utility, key, noise, similar, logs, options, eps[q])
+        write_result(utility, np.argmax(utility), outcome, noise, result[q])
+
+
+@_jit
+def beat_the_mean_trials(utilities, first, seed, noise, options, eps, result):  # type: ignore[no-untyped-def]
+    """Play one trial of Beat-the-Mean per row of ``utilities``; see corrduel_trials."""
+    for q in range(utilities.shape[0]):
+        utility, key = utilities[q], trial_seed(seed, first + q)
+        outcome = beat_the_mean_trial(utility, key, noise, options, eps[q])
+        write_result(utility, np.argmax(utility), outcome, noise, result[q])
+
+
+@_jit
+def rucb_trials(utilities, first, seed, noise, alpha, eps, result):  # type: ignore[no-untyped-def]
+    """Play one trial of RUCB per row of ``utilities``; see corrduel_trials."""
+    for q in range(utilities.shape[0]):
+        utility, key = utilities[q], trial_seed(seed, first + q)
+        outcome = rucb_trial(utility, key, noise, alpha, eps[q])
+        write_result(utility, np.argmax(utility), outcome, noise, result[q])
+
+
+@_jit
+def sparring_trials(utilities, first, seed, noise, alpha, eps, result):  # type: ignore[no-untyped-def]
+    """Play one trial of Sparring per row of ``utilities``; see corrduel_trials."""
+    for q in range(utilities.shape[0]):
+        utility, key = utilities[q], trial_seed(seed, first + q)
+        outcome = sparring_trial(utility, key, noise, alpha, eps[q])
+        write_result(utility, np.argmax(utility), outcome, noise, result[q])

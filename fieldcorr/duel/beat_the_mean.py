@@ -19,7 +19,7 @@ from fieldcorr.duel.survivors import Survivors
 from fieldcorr.errors import DuelError
 
 _STRIDE = _kernels.STRIDE
-_COMMON, _WORST = _kernels.COMMON_RADIUS, _kernels.WORST_ONLY
+_COMMON_RADIUS, _WORST_ONLY = False, False
 
 
 class BeatTheMean(Engine):
@@ -88,7 +88,7 @@ class BeatTheMean(Engine):
                 self._credit(arm, loser if arm == winner else winner, won[arm])
         estimate, radius = self._bounds()
         worst = np.empty(1, dtype=np.int64)
-        if _kernels.dominated(estimate, radius, self._active, _COMMON, _WORST, worst):
+        if _kernels.dominated(estimate, radius, self._active, _COMMON_RADIUS, _WORST_ONLY, worst):
             self._remove(int(worst[0]))
 
     def _credit(self, arm: int, opponent: int, won: float) -> None:
@@ -113,7 +113,7 @@ class BeatTheMean(Engine):
             tally.plays,
             tally.background,
             self.log_term,
-            _COMMON,
+            _COMMON_RADIUS,
             self._active,
             estimate,
             radius,

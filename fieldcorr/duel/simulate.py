@@ -11,6 +11,7 @@ import csv
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
@@ -18,7 +19,7 @@ from typing import Any, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldcorr._parallel import threads as use_threads
+from fieldcorr._parallel import available_threads
 from fieldcorr.duel import _kernels
 from fieldcorr.duel.options import DuelOptions
 from fieldcorr.duel.worlds import World, utilities
@@ -26,8 +27,8 @@ from fieldcorr.errors import DuelError, ExportError
 
 _DEFAULT = DuelOptions()
 
-CHUNK = 200
-"""Trials played at once: 4 MB of utilities at K = 2500."""
+CHUNK = 50
+"""Trials that one thread plays at once: 1 MB of utilities at K = 2500."""
 
 
 @dataclass(frozen=True)
@@ -52,12 +53,7 @@ class Player:
     alpha: float = 0.51
 
 
-CODES = {
-    "CorrDuel": _kernels.CORRDUEL,
-    "BeatTheMean": _kernels.BEAT_THE_MEAN,
-    "RUCB": _kernels.RUCB,
-    "SparringUCB1": _kernels.SPARRING,
-}
+ALGORITHMS = ("CorrDuel", "BeatTheMean", "RUCB", "SparringUCB1")
 
 BASELINES = (
     Player("Beat-the-Mean", "BeatTheMean"),
@@ -83,7 +79,7 @@ class Outcome:
     kept : (N,)
         Whether the best arm is among them.
     seconds : float
-        Time of the trials.
+        Time of the trials, added up over threads.
     """
 
     player: Player
@@ -178,72 +174,97 @@ def simulate(
         Called with a stage and the part done.
     """
     _check(players, trials=trials, horizon=horizon, noise=noise, seed=seed)
-    r = world.correlations()
-    eps = [np.zeros((trials, horizon), dtype=np.float32) for _ in players]
-    result = [np.zeros((trials, 3)) for _ in players]
-    seconds = [0.0] * len(players)
-    tables: dict[tuple[float, bool], tuple[NDArray[np.float32], NDArray[np.float32]]] = {}
-    with use_threads(threads):
-        for first in range(0, trials, CHUNK):
-            part = slice(first, min(first + CHUNK, trials))
-            drawn = utilities(world, seed, first, part.stop - first)
-            for index, player in enumerate(players):
-                start = time.perf_counter()
-                similar, logs = _tables(player, r, tables)
-                _kernels.run_trials(
-                    CODES[player.algorithm],
-                    drawn,
-                    first,
-                    seed,
-                    noise,
-                    similar,
-                    logs,
-                    _numbers(player, len(r), horizon),
-                    player.alpha,
-                    eps[index][part],
-                    result[index][part],
-                )
-                seconds[index] += time.perf_counter() - start
+    games = _games(players, world.correlations(), horizon)
+    eps = np.zeros((len(players), trials, horizon), dtype=np.float32)
+    result = np.zeros((len(players), trials, 3))
+
+    def play(first: int) -> list[float]:
+        part = slice(first, min(first + CHUNK, trials))
+        drawn = utilities(world, seed, first, part.stop - first)
+        clock = [time.perf_counter()]
+        for game, e, s in zip(games, eps, result, strict=True):
+            game(drawn, first, seed, float(noise), e[part], s[part])
+            clock.append(time.perf_counter())
+        return np.diff(clock).tolist()
+
+    seconds = np.zeros(len(players))
+    with ThreadPoolExecutor(threads or available_threads()) as pool:
+        chunks = range(0, trials, CHUNK)
+        for done, spent in enumerate(pool.map(play, chunks), start=1):
+            seconds += spent
             if progress is not None:
-                progress("trials", part.stop / trials)
+                progress("trials", done / len(chunks))
     outcomes = tuple(
-        Outcome(player, e, s[:, 0], s[:, 1], s[:, 2], t)
+        Outcome(player, e, s[:, 0], s[:, 1], s[:, 2], float(t))
         for player, e, s, t in zip(players, eps, result, seconds, strict=True)
     )
     return Experiment(outcomes, _settings(world, players, trials, horizon, noise, seed))
 
 
+Game = Callable[..., None]
+"""A kernel that plays trials: (utilities, first, seed, noise, eps, result)."""
+
+
+def _games(players: Sequence[Player], r: NDArray[np.float32], horizon: int) -> list[Game]:
+    """Return for each player the kernel that plays its trials, options filled in."""
+    tables: dict[float, tuple[NDArray[np.float32], NDArray[np.float32]]] = {}
+    games: list[Game] = []
+    for player in players:
+        if player.algorithm == "CorrDuel":
+            floor = player.options.floor
+            tables[floor] = tables.get(floor) or _tables(r, floor)
+            games.append(_corrduel(player.options, *tables[floor]))
+        elif player.algorithm == "BeatTheMean":
+            games.append(_beat_the_mean(9.0 * math.log(2.0 * horizon * len(r))))
+        else:
+            games.append(_optimist(player))
+    return games
+
+
 def _tables(
-    player: Player,
-    r: NDArray[np.float32],
-    known: dict[tuple[float, bool], tuple[NDArray[np.float32], NDArray[np.float32]]],
+    r: NDArray[np.float32], floor: float
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return r~ under the player's policy and its logarithm; 0 where it is not positive."""
-    if player.algorithm != "CorrDuel":
-        return r[:1], r[:1]
-    key = (player.options.floor, player.options.require_positive)
-    if key not in known:
-        similar = np.clip(r, np.float32(player.options.floor), np.float32(1.0))
-        positive = similar > 0.0
-        logs = np.log(similar, where=positive, out=np.zeros_like(similar))
-        known[key] = similar, logs
-    return known[key]
+    """Return r~ and its logarithm, 0 where it is not positive, each (K, K)."""
+    similar = np.clip(r, np.float32(floor), np.float32(1.0))
+    logs = np.zeros_like(similar)
+    np.log(similar, where=similar > 0.0, out=logs)
+    return similar, logs
 
 
-def _numbers(player: Player, arms: int, horizon: int) -> tuple[float, bool, bool, bool, bool, bool]:
-    """Return the options as the kernels take them."""
-    options = player.options
-    log_term = options.log_term
-    if player.algorithm == "BeatTheMean":
-        log_term = 9.0 * math.log(2.0 * horizon * arms)
-    return (
-        log_term,
+def _corrduel(
+    options: DuelOptions, similar: NDArray[np.float32], logs: NDArray[np.float32]
+) -> Game:
+    numbers = (
+        options.log_term,
         options.radius == "arm",
         options.eliminate == "all",
         options.history == "keep",
         options.clip,
         options.pin_duelled,
     )
+
+    def game(drawn: Any, first: int, seed: int, noise: float, eps: Any, result: Any) -> None:
+        _kernels.corrduel_trials(drawn, first, seed, noise, similar, logs, numbers, eps, result)
+
+    return game
+
+
+def _beat_the_mean(log_term: float) -> Game:
+    def game(drawn: Any, first: int, seed: int, noise: float, eps: Any, result: Any) -> None:
+        numbers = (log_term, False, False)  # a common radius, one arm at a time
+        _kernels.beat_the_mean_trials(drawn, first, seed, noise, numbers, eps, result)
+
+    return game
+
+
+def _optimist(player: Player) -> Game:
+    kernel = _kernels.rucb_trials if player.algorithm == "RUCB" else _kernels.sparring_trials
+    alpha = float(player.alpha)
+
+    def game(drawn: Any, first: int, seed: int, noise: float, eps: Any, result: Any) -> None:
+        kernel(drawn, first, seed, noise, alpha, eps, result)
+
+    return game
 
 
 def _check(
@@ -257,8 +278,9 @@ def _check(
     if seed < 0:
         raise DuelError(f"seed: {seed} is negative")
     for player in players:
-        if player.algorithm not in CODES:
-            raise DuelError(f"algorithm {player.algorithm!r} is not one of {', '.join(CODES)}")
+        if player.algorithm not in ALGORITHMS:
+            known = ", ".join(ALGORITHMS)
+            raise DuelError(f"algorithm {player.algorithm!r} is not one of {known}")
         if player.options.chain:
             raise DuelError(f"{player.name}: chained duels are not simulated")
 
