@@ -114,7 +114,7 @@ def correct_volumes(
     """
     moves = {name: _scaled_moves(points, interface) for name, interface in interfaces.items()}
     total = np.sum(list(moves.values()), axis=0)
-    share = _safe_share(points, cells, total)
+    share = safe_share(points, cells, total)
     moved = points + share[:, None] * total
     report = {
         name: _change(points, moved, interface, moves[name])
@@ -162,7 +162,7 @@ def _factor(points: Floats, step: Floats, interface: Interface) -> float:
     return factor
 
 
-def _safe_share(points: Floats, cells: Ints, moves: Floats) -> Floats:
+def safe_share(points: Floats, cells: Ints, moves: Floats) -> Floats:
     """Return the share (P,) of each move that leaves every cell enough of its volume."""
     share = np.ones(len(points))
     touched = cells[np.any(moves[cells] != 0.0, axis=(1, 2))]

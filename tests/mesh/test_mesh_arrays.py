@@ -109,9 +109,11 @@ def faces_by_counting(cells: np.ndarray) -> Counter[tuple[int, ...]]:
     )
 
 
-@pytest.mark.parametrize("shift", [0, 1 << 22])  # beyond 2^21 the keys no longer fit in 64 bits
-def test_faces_agree_with_counting(shift: int) -> None:
-    cells = BOX.cells[::3] + np.int32(shift)
+@pytest.mark.parametrize("largest", [BOX.n_points, 2**31 - 1])  # three fit in 64 bits, or not
+def test_faces_agree_with_counting(largest: int) -> None:
+    numbers = np.random.default_rng(2).integers(0, largest, 40 * BOX.n_points)
+    distinct = np.random.default_rng(3).permutation(np.unique(numbers))[: BOX.n_points]
+    cells = distinct.astype(np.int32)[BOX.cells[::3]]
     faces = all_faces(cells)
     counted = faces_by_counting(cells)
     found = {
@@ -122,6 +124,12 @@ def test_faces_agree_with_counting(shift: int) -> None:
     for face, owners in zip(faces.vertices, faces.cells, strict=True):
         for owner in owners[owners >= 0]:
             assert set(face) <= set(cells[owner])
+
+
+def test_rows_that_would_share_a_packed_key_are_told_apart() -> None:
+    rows = np.array([[0, 0, 1 << 21], [0, 1, 0], [0, 0, 1 << 21]], np.int32)
+    order, starts = group_rows(rows)
+    assert (order.tolist(), starts.tolist()) == ([0, 2, 1], [0, 2])
 
 
 def test_boundary_points_outwards() -> None:
@@ -166,6 +174,12 @@ def test_tidy_keeps_the_mesh_and_orients_facets() -> None:
     assert by_tissue[1] == pytest.approx(by_tissue[0])
     tops = triangle_normals(neat.points, neat.facets[neat.facet_tags < 2])
     assert np.all(tops[:, 2] > 0)
+
+
+def test_tidy_rounds_to_nanometres_without_negative_zero() -> None:
+    shifted = tidy(replace(BOX, points=BOX.points - 1e-12))
+    assert np.array_equal(shifted.points, tidy(BOX).points)
+    assert not np.any(np.signbit(shifted.points))
 
 
 def test_tidy_drops_unused_points_and_can_order_like_other_points() -> None:

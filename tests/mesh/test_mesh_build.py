@@ -49,7 +49,10 @@ def test_a_tilted_array_is_built_where_it_belongs(built: Mesh, tilted: Model) ->
         assert np.average(centroids[own], axis=0, weights=areas[own]) == pytest.approx(
             position, abs=1e-8
         )
+    case = built.facet_tags == built.facet_tag("case")
     assert report.facets["case"][1] == pytest.approx(3e-3, rel=0.02)
+    middle = np.average(centroids[case], axis=0, weights=areas[case])
+    assert middle == pytest.approx(tilted.case_position_m, abs=3e-3)
     for error in built.origin["volume-error"].values():
         assert error["before"] < -1e-3
         assert abs(error["after"]) < 1e-6
@@ -58,7 +61,11 @@ def test_a_tilted_array_is_built_where_it_belongs(built: Mesh, tilted: Model) ->
 @pytest.mark.gmsh
 def test_the_boundary_is_contacts_paddle_case_and_outer(built: Mesh, tilted: Model) -> None:
     torso = tilted.geometry.torso
-    outer = built.facet_areas()[built.facet_tags >= 16].sum()
+    around = built.facet_tags >= 16
+    outer = built.facet_areas()[around].sum()
+    x, y, z = 1e3 * built.points[built.facets[around]].mean(axis=1).T
+    on_side = np.hypot(x, y - torso.offset_dorsal_mm) > 0.9 * torso.radius_mm
+    assert np.all(on_side | np.isclose(np.abs(z), torso.length_mm / 2))
     side, ends = 2 * np.pi * torso.radius_mm * torso.length_mm, 2 * np.pi * torso.radius_mm**2
     assert outer == pytest.approx(1e-6 * (side + ends), rel=0.01)
 

@@ -15,6 +15,7 @@ from fieldcorr.mesh.interfaces import (
     correct_volumes,
     elliptic_tube,
     outward,
+    safe_share,
     vertex_depths,
 )
 from fieldcorr.mesh.topology import all_faces
@@ -117,16 +118,15 @@ def test_curvature_of_an_ellipse() -> None:
 
 
 def test_cells_are_never_used_up() -> None:
-    """A node close inside the surface holds the surface back instead of being run over."""
-    mesh, interface = tube_mesh(0.005, 0.003)
-    on = np.unique(interface.facets)
-    near = mesh.points.copy()
-    outside = np.setdiff1d(np.unique(mesh.cells[mesh.cell_tags == 1]), on)
-    toward = elliptic_tube(0.001, -0.002, 0.005, 0.003, 0.04).normals(near[outside])
-    near[outside] -= 0.35e-3 * toward
-    assert replace(mesh, points=near).volumes().min() > 0
-    moved, _ = correct_volumes(near, mesh.cells, {"white": interface})
-    assert np.all(replace(mesh, points=moved).volumes() > 0)
+    """A base that would move through the apex moves by the first of 1, 1/2, 1/4, ... that fits."""
+    points = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    cells = np.array([[0, 1, 2, 3]], np.int32)
+    upwards = np.array([[0.0, 0.0, 1.0]] * 3 + [[0.0, 0.0, 0.0]])
+    assert safe_share(points, cells, 0.6 * upwards).tolist() == [1.0] * 4
+    assert safe_share(points, cells, 0.8 * upwards).tolist() == [0.5] * 4
+    assert safe_share(points, cells, 2.0 * upwards).tolist() == [0.25] * 4
+    with pytest.raises(MeshError, match="cells would be inverted; choose smaller sizes"):
+        safe_share(points, cells, 1e6 * upwards)
 
 
 def test_facets_of_another_shape_are_refused() -> None:
