@@ -4,6 +4,7 @@ What flows in: the bundled model. What flows out: variants, each with its mesh (
 once, then kept in ``results/study``) and its lead field.
 """
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+import fieldcorr.mesh as mesh_package
 from fieldcorr.leadfield import compute_lead_field
 from fieldcorr.leadfield.compute import Progress
 from fieldcorr.mesh import Mesh, build_mesh, read_mesh, write_mesh
@@ -123,11 +125,17 @@ def variant_mesh(variant: Variant, model: Model, studied: Mesh) -> Mesh:
     if variant.mesh == "own" and not variant.sizes:
         return studied
     key = studied.hash if variant.mesh == "extended" else model.geometry_hash
-    path = CACHE / f"{variant.name}-{key[:12]}.fcmesh"
+    path = CACHE / f"{variant.name}-{key[:12]}-{builder_hash()[:12]}.fcmesh"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         write_mesh(_build(variant, model, studied), path)
     return read_mesh(path)
+
+
+def builder_hash() -> str:
+    """Return the sha256 of the mesh builder's sources: a changed recipe makes new meshes."""
+    sources = [*sorted(Path(mesh_package.__file__).parent.glob("*.py")), Path(__file__)]
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
 
 
 def _build(variant: Variant, model: Model, studied: Mesh) -> Mesh:
