@@ -155,3 +155,32 @@ def test_a_mesh_without_contacts_can_be_written(tmp_path: Path) -> None:
     bare = replace(BOX, facets=BOX.facets[:0], facet_tags=BOX.facet_tags[:0], facet_names=())
     write_mesh(bare, tmp_path / "m.msh")
     same_mesh(read_mesh(tmp_path / "m.msh"), bare)
+
+
+@pytest.mark.gmsh
+@pytest.mark.parametrize("version", [2.2, 4.1])
+def test_a_file_that_gmsh_itself_has_written(version: float, tmp_path: Path) -> None:
+    """Two boxes in mm, named by physical groups; the whole geometry is saved with them."""
+    import gmsh
+
+    gmsh.initialize(readConfigFiles=False, interruptible=False)
+    try:
+        gmsh.option.setNumber("General.Terminal", 0)
+        gmsh.option.setNumber("Mesh.MshFileVersion", version)
+        gmsh.option.setNumber("Mesh.MeshSizeMax", 10.0)
+        below = gmsh.model.occ.addBox(0, 0, 0, 30, 30, 10)
+        above = gmsh.model.occ.addBox(0, 0, 10, 30, 30, 10)
+        gmsh.model.occ.fragment([(3, below)], [(3, above)])
+        gmsh.model.occ.synchronize()
+        top = gmsh.model.getEntitiesInBoundingBox(-1, -1, 19, 31, 31, 21, 2)[0][1]
+        gmsh.model.addPhysicalGroup(3, [below], tag=5, name="white")
+        gmsh.model.addPhysicalGroup(3, [above], tag=6, name="Fat tissue")
+        gmsh.model.addPhysicalGroup(2, [top], tag=5, name="0")
+        gmsh.model.mesh.generate(3)
+        gmsh.write(str(tmp_path / "m.msh"))
+    finally:
+        gmsh.finalize()
+    mesh = read_mesh(tmp_path / "m.msh", unit="mm", tissue_names={"Fat tissue": "fat"})
+    report = check_mesh(mesh, tissues=("white", "fat"), contacts=("0",))
+    assert report.tissues["fat"][1] == pytest.approx(9e-6)
+    assert report.facets["0"][1] == pytest.approx(9e-4)
