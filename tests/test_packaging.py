@@ -63,7 +63,10 @@ def test_one_version() -> None:
     assert f"\nversion: {fieldcorr.__version__}\n" in citation
 
 
-@pytest.mark.parametrize("script", ["scripts/run", "scripts/test", "scripts/set-up", ".ci/run"])
+@pytest.mark.parametrize(
+    "script",
+    ["scripts/run", "scripts/test", "scripts/set-up", "scripts/docs", "scripts/figures", ".ci/run"],
+)
 def test_script_parses_and_may_run(script: str) -> None:
     path = ROOT / script
     assert path.stat().st_mode & 0o111
