@@ -1,8 +1,8 @@
 """Runs that are killed: ``python -m tests.store.kill_worker`` reads kill points from stdin.
 
-For every line "N OUTPUT" a child process is forked that writes the store and is killed with SIGKILL in the
-middle of its N-th change of the disk: writes are torn in half first. N = 0 lets it finish. The answer
-is the child's exit status, and the number of changes that it made if it finished.
+For every line "N OUTPUT" a child process is forked that writes the store and is killed with SIGKILL
+in the middle of its N-th change of the disk: writes are torn in half first. N = 0 lets it finish.
+The answer is the child's exit status, and the number of changes that it made if it finished.
 """
 
 import os
