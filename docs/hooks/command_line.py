@@ -1,7 +1,8 @@
 """The command-line reference, from the commands themselves.
 
 What flows in: the application that ``fieldcorr`` runs. What flows out: the page
-``reference/command-line.md``: for every command its text, its usage, its arguments and options.
+``reference/command-line.md``: for every command its text, its usage, its arguments and options,
+and what can be typed in a session.
 """
 
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ import typer
 from mkdocs.structure.files import File, Files
 
 from fieldcorr.cli import build_app
+from fieldcorr.duel.commands import HELP as SESSION_HELP
 
 PAGE = "reference/command-line.md"
 HEAD = "# Command line\n\nMade from the commands themselves; `--help` shows the same text.\n\n"
@@ -26,6 +28,8 @@ def command_page() -> Iterator[str]:
     """Yield the lines of the page."""
     app: Any = typer.main.get_command(build_app())
     yield from _section(app, ("fieldcorr",))
+    yield "## In a session\n\nWhat can be typed at the prompt of `fieldcorr duel run`:\n"
+    yield f"```text\n{SESSION_HELP}```\n"
 
 
 def _section(command: Any, names: tuple[str, ...], parent: Any = None) -> Iterator[str]:
