@@ -30,7 +30,7 @@ Examples:
   fieldcorr simulate store my.h5 --utility linear     on an electrode space
 """
 
-PAPER = {
+PAPER: dict[str, Any] = {
     "trials": 1000,
     "horizon": 100,
     "noise": 0.5,
@@ -40,7 +40,7 @@ PAPER = {
     "side": 50,
     "options": {"radius": "global", "delta": 0.96},
 }
-STORE = {
+STORE: dict[str, Any] = {
     "trials": 200,
     "horizon": 400,
     "noise": 0.5,
@@ -197,7 +197,8 @@ def _read_toml(path: Path) -> dict[str, Any]:
         raise DuelError(f"{path}: is no TOML: {error}") from error
 
 
-def _players(options: Mapping[str, Any]) -> list[Player]:
+def players(options: Mapping[str, Any]) -> list[Player]:
+    """Return CorrDuel with these options, the paper's three baselines, and the printed listing."""
     from fieldcorr.duel import DuelOptions
     from fieldcorr.duel.simulate import BASELINES, PRINTED, Player
 
@@ -210,7 +211,7 @@ def _run(world: World, chosen: Mapping[str, Any], threads: int | None) -> Experi
     with progress() as report:
         return simulate(
             world,
-            _players(chosen["options"]),
+            players(chosen["options"]),
             trials=chosen["trials"],
             horizon=chosen["horizon"],
             noise=chosen["noise"],

@@ -174,7 +174,7 @@ def simulate(
         Called with a stage and the part done.
     """
     _check(players, trials=trials, horizon=horizon, noise=noise, seed=seed)
-    games = _games(players, world.correlations(), horizon)
+    chosen = games(players, world.correlations(), horizon)
     eps = np.zeros((len(players), trials, horizon), dtype=np.float32)
     result = np.zeros((len(players), trials, 3))
 
@@ -182,7 +182,7 @@ def simulate(
         part = slice(first, min(first + CHUNK, trials))
         drawn = utilities(world, seed, first, part.stop - first)
         clock = [time.perf_counter()]
-        for game, e, s in zip(games, eps, result, strict=True):
+        for game, e, s in zip(chosen, eps, result, strict=True):
             game(drawn, first, seed, float(noise), e[part], s[part])
             clock.append(time.perf_counter())
         return np.diff(clock).tolist()
@@ -205,20 +205,23 @@ Game = Callable[..., None]
 """A kernel that plays trials: (utilities, first, seed, noise, eps, result)."""
 
 
-def _games(players: Sequence[Player], r: NDArray[np.float32], horizon: int) -> list[Game]:
-    """Return for each player the kernel that plays its trials, options filled in."""
+def games(players: Sequence[Player], r: NDArray[np.float32], horizon: int) -> list[Game]:
+    """Return for each player the kernel that plays its trials, options filled in.
+
+    ``r`` is (K, K); see :data:`Game` for what the functions take.
+    """
     tables: dict[float, tuple[NDArray[np.float32], NDArray[np.float32]]] = {}
-    games: list[Game] = []
+    found: list[Game] = []
     for player in players:
         if player.algorithm == "CorrDuel":
             floor = player.options.floor
             tables[floor] = tables.get(floor) or _tables(r, floor)
-            games.append(_corrduel(player.options, *tables[floor]))
+            found.append(_corrduel(player.options, *tables[floor]))
         elif player.algorithm == "BeatTheMean":
-            games.append(_beat_the_mean(9.0 * math.log(2.0 * horizon * len(r))))
+            found.append(_beat_the_mean(9.0 * math.log(2.0 * horizon * len(r))))
         else:
-            games.append(_optimist(player))
-    return games
+            found.append(_optimist(player))
+    return found
 
 
 def _tables(

@@ -1,0 +1,220 @@
+"""Rows of the duels: one update from each source, replay, whole trials, duelpy, the experiment.
+
+What flows in: random embeddings of the rank that electrode spaces have. What flows out: rows.
+duelpy 1.0.0 does not load with NumPy 2: it runs in an environment of its own, ``.venv-duelpy``,
+which is made on first use with an older Python.
+"""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench_rows import Measured, Row, Task
+
+ROOT = Path(__file__).resolve().parents[2]
+DUELPY = ROOT / ".venv-duelpy"
+RANK = 15
+UPDATES = 100
+TRIALS = 10_000
+
+
+def rows() -> list[Row]:
+    """Return the rows of this module."""
+    return [*_update_rows(), *_replay_rows(), *_duelpy_rows(), *_experiment_rows()]
+
+
+def _update_rows() -> list[Row]:
+    """Time 100 kappa/tau updates on one thread; the aim is 0.1 ms each at K = 10^4."""
+    result = []
+    for arms in (3600, 10_000):
+        for source in ("embedding", "matrix", "neighbours"):
+            own = Task("fieldcorr", "duel:updates", {"arms": arms, "source": source}, repeat=20)
+            aim = 1.0 if source == "embedding" else None
+            subject = f"{UPDATES} kappa/tau updates, K = {arms}, {source}, 1 thread"
+            result.append(Row(subject, own, aim=aim, budget=1e-4 * UPDATES))
+    return result
+
+
+def _replay_rows() -> list[Row]:
+    """Time the replay of a session, which is also what an undo costs."""
+    own = Task("fieldcorr", "duel:replay", {"arms": 3600, "duels": 400}, repeat=10)
+    return [Row("replay of 400 duels, K = 3600, 1 thread", own, aim=1.0, budget=0.03)]
+
+
+def _duelpy_rows() -> list[Row]:
+    """Compare one trial of 100 duels on 2500 arms with duelpy's Beat-the-Mean.
+
+    duelpy works in a process of its own, whose processor time the frame does not see: two threads
+    make the frame use the wall clock.
+    """
+    task = {"arms": 2500, "duels": 100}
+    peer = Task("duelpy Beat-the-Mean", "duel:duelpy_trial", task, threads=2, repeat=2)
+    result = []
+    for name in ("BeatTheMean", "CorrDuel"):
+        for way in ("ask_and_tell", "compiled_trial"):
+            arguments = {"algorithm": name, "side": 50, "duels": 100}
+            own = Task("fieldcorr", f"duel:{way}", arguments, repeat=10)
+            subject = f"{name}, K = 2500, T = 100, {way.replace('_', ' ')}"
+            result.append(Row(subject, own, (peer,), 100.0))
+    return result
+
+
+def _experiment_rows() -> list[Row]:
+    """Time the paper's experiment from start to end, tables and utilities included."""
+    own = Task("fieldcorr", "duel:experiment", {"trials": TRIALS}, threads=2, repeat=1)
+    subject = f"{TRIALS:,} trials of four algorithms, K = 2500, T = 100, 2 threads"
+    return [Row(subject, own, aim=1.0, budget=120.0, long=True)]
+
+
+def updates(arms: int, source: str) -> Measured:
+    """Prepare updates of random pairs, added to one tally."""
+    from fieldcorr.correlation.policy import UpdatePolicy
+    from fieldcorr.correlation.update import EmbeddingSource, NeighbourSource, RowSource
+
+    points = _embedding(arms)
+    chosen: EmbeddingSource | RowSource | NeighbourSource = EmbeddingSource(points)
+    pairs = np.random.default_rng(1).permutation(arms)[: 2 * UPDATES].reshape(-1, 2).tolist()
+    known = {arm: chosen.row(arm) for pair in pairs for arm in pair}
+    if source == "matrix":
+        chosen = RowSource(known.__getitem__, arms)
+    elif source == "neighbours":
+        near = {arm: np.flatnonzero((row > 0) & (row < 1)) for arm, row in known.items()}
+        lists = {arm: (near[arm], row[near[arm]]) for arm, row in known.items()}
+        chosen = NeighbourSource(lists.__getitem__, arms)
+    policy = UpdatePolicy()
+    wins, plays, background = np.zeros(arms), np.zeros(arms), np.zeros(2)
+    chosen.add(wins, plays, background, *pairs[0], policy=policy)
+
+    def measured() -> dict[str, float]:
+        wins[:], plays[:], background[:] = 0.0, 0.0, 0.0
+        for winner, loser in pairs:
+            chosen.add(wins, plays, background, winner, loser, policy=policy)
+        return {"plays": float((plays + background[1]).mean())}
+
+    return measured
+
+
+def replay(arms: int, duels: int) -> Measured:
+    """Prepare the events of a session and replay them into a new engine."""
+    from fieldcorr.duel import CorrDuel, source_from_embedding
+
+    source = source_from_embedding(_embedding(arms))
+    live = CorrDuel(source, horizon=duels, seed=1)
+    rng = np.random.default_rng(2)
+    while not live.done:
+        live.answer("left" if rng.random() < 0.5 else "right")
+
+    def measured() -> dict[str, float]:
+        again = CorrDuel(source, horizon=duels, seed=1)
+        again.replay(live.events)
+        return {"left": float(len(again.active)), "same": float(again.best == live.best)}
+
+    return measured
+
+
+def ask_and_tell(algorithm: str, side: int, duels: int) -> Measured:
+    """Prepare one trial with an engine, as a program that has the answers would run it."""
+    from fieldcorr.duel import BeatTheMean, CorrDuel, as_source
+    from fieldcorr.duel.worlds import Grid, utilities
+
+    world = Grid(side=side)
+    source = as_source(world.correlations())
+    utility = utilities(world, 1, 0, 1)[0]
+
+    def measured() -> dict[str, float]:
+        kind = BeatTheMean if algorithm == "BeatTheMean" else CorrDuel
+        engine = kind(source, horizon=duels, seed=1)
+        noise = np.random.default_rng(2).normal(0.0, 0.5, (duels, 2))
+        for left, right in noise:
+            i, j = engine.ask()
+            engine.answer("left" if utility[i] + left > utility[j] + right else "right")
+        return {"left": float(len(engine.active))}
+
+    measured()
+    return measured
+
+
+def compiled_trial(algorithm: str, side: int, duels: int) -> Measured:
+    """Prepare one simulated trial, correlations and utility given."""
+    from fieldcorr.duel.simulate import BASELINES, Player, games
+    from fieldcorr.duel.worlds import Grid, utilities
+
+    world = Grid(side=side)
+    player = BASELINES[0] if algorithm == "BeatTheMean" else Player(algorithm, algorithm)
+    (game,) = games([player], world.correlations(), duels)
+    drawn = utilities(world, 1, 0, 1)
+    eps, result = np.zeros((1, duels), dtype=np.float32), np.zeros((1, 3))
+    game(drawn, 0, 1, 0.5, eps, result)
+
+    def measured() -> dict[str, float]:
+        game(drawn, 0, 1, 0.5, eps, result)
+        return {"eps": float(eps[0, -1])}
+
+    return measured
+
+
+def experiment(trials: int) -> Measured:
+    """Prepare the paper's experiment: compile on a small one."""
+    from fieldcorr.cli.simulate import PAPER, players
+    from fieldcorr.duel.simulate import simulate
+    from fieldcorr.duel.worlds import Grid
+
+    four = players(PAPER["options"])[:4]
+    simulate(Grid(side=4), four, trials=2, horizon=5)
+
+    def measured() -> dict[str, float]:
+        found = simulate(Grid(), four, trials=trials, horizon=100, seed=0)
+        return {o.player.name: float(o.mean[-1]) for o in found.outcomes}
+
+    return measured
+
+
+def duelpy_trial(arms: int, duels: int) -> Measured:
+    """Prepare a process of duelpy's environment that plays a trial whenever it is asked to."""
+    server = Path(__file__).with_name("duelpy_server.py")
+    command = [str(_duelpy_python()), str(server), str(arms), str(duels)]
+    peer = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    if peer.stdin is None or peer.stdout is None or peer.stdout.readline() != "ready\n":
+        raise RuntimeError("duelpy cannot be loaded")
+    to_peer, from_peer = peer.stdin, peer.stdout
+
+    def measured() -> dict[str, float]:
+        to_peer.write("go\n")
+        to_peer.flush()
+        return {"seconds inside": float(from_peer.readline())}
+
+    return measured
+
+
+def _embedding(arms: int) -> NDArray[np.float64]:
+    points = np.random.default_rng(0).standard_normal((arms, RANK))
+    return np.asarray(points / np.linalg.norm(points, axis=1, keepdims=True))
+
+
+def _duelpy_python() -> Path:
+    """Return the interpreter of duelpy's environment; make it on first use."""
+    python = DUELPY / "bin" / "python"
+    if not (DUELPY / "installed").exists():
+        base = next((found for v in ("3.9", "3.10") if (found := _working(f"python{v}"))), None)
+        if base is None:
+            raise RuntimeError("duelpy needs numpy < 1.24 and so Python 3.9 or 3.10 on the PATH")
+        print(f"making {DUELPY} with {base} for duelpy ...", file=sys.stderr, flush=True)
+        subprocess.run([base, "-m", "venv", "--clear", str(DUELPY)], check=True)
+        packages = ["duelpy==1.0.0", "numpy<1.24"]
+        subprocess.run([python, "-m", "pip", "install", "-q", *packages], check=True)
+        (DUELPY / "installed").touch()
+    return python
+
+
+def _working(name: str) -> str | None:
+    """Return a Python by name if it starts (a pyenv shim may not) or lies in pyenv's versions."""
+    folder = Path.home() / ".pyenv" / "versions"
+    candidates = [shutil.which(name), *map(str, sorted(folder.glob(f"*/bin/{name}")))]
+    for python in filter(None, candidates):
+        if subprocess.run([python, "-c", ""], capture_output=True, check=False).returncode == 0:
+            return python
+    return None
