@@ -8,6 +8,7 @@ import pytest
 from fieldcorr.model import load_model, resolve_mesh
 from tests.docs.blocks import Block, PageRunner, blocks_of, parse_command, shell_commands
 from tests.docs.conftest import ROOT
+from tests.test_architecture import PIPELINE
 
 PAGES = sorted(
     [ROOT / name for name in ("README.md", "FORMAT.md", "CONTRIBUTING.md")]
@@ -47,6 +48,11 @@ def test_languages_are_known() -> None:
     """A block in a language that nobody runs would never be tested."""
     found = {block.language for page in WITH_CODE for block in blocks_of(page)}
     assert found <= KNOWN
+
+
+def test_the_order_of_modules_is_the_one_that_holds() -> None:
+    (listing,) = [b for b in blocks_of(ROOT / "CONTRIBUTING.md") if " < " in b.text]
+    assert tuple(part.strip() for part in listing.text.split("<")) == PIPELINE
 
 
 def test_pages_have_many_examples() -> None:
