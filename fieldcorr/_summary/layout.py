@@ -166,14 +166,16 @@ def _device(text: str, names: Sequence[str]) -> tuple[FloatArray, FloatArray, Fl
 
 
 def _rotation_between(source: FloatArray, target: FloatArray) -> FloatArray:
-    """Return the rotation R (3, 3) with target ~ source R' + shift, closest to none."""
+    """Return the orthogonal R (3, 3) with target ~ source R' + shift, closest to the identity.
+
+    What R does out of the plane of the contacts is free, and of no account for flat outlines.
+    """
     a, b = source - source.mean(axis=0), target - target.mean(axis=0)
     product = b.T @ a
-    # Contacts in a plane, or on a line, leave some turns free: prefer the identity there.
+    # Contacts on a line leave some turns free in their plane too: prefer the identity there.
     product += 1e-9 * max(float(np.abs(product).max()), 1e-12) * np.eye(3)
     u, _, vt = np.linalg.svd(product)
-    sign = np.array([1.0, 1.0, np.sign(np.linalg.det(u @ vt))])
-    rotation: FloatArray = (u * sign) @ vt
+    rotation: FloatArray = u @ vt
     return rotation
 
 

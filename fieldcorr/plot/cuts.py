@@ -31,7 +31,7 @@ def tissue_outlines(
     axis, at
         The plane: coordinate ``axis`` equals ``at``, m.
     """
-    height = _heights(points[:, axis], at)
+    height = points[:, axis] - at  # a vertex on the plane counts as below it
     above = height[cells] > 0.0
     cut = np.flatnonzero(above.any(axis=1) & ~above.all(axis=1))
     faces = np.sort(cells[cut][:, _FACES].reshape(-1, 3), axis=1)
@@ -46,19 +46,9 @@ def outline_cuts(outlines: FloatArray, *, axis: int, at: float) -> list[FloatArr
     cuts = []
     for outline in outlines:
         triangles = outline[[[0, 1, 2], [0, 2, 3]]]
-        ends = _cut_triangles(triangles, _heights(triangles[..., axis], at)).reshape(-1, 3)
+        ends = _cut_triangles(triangles, triangles[..., axis] - at).reshape(-1, 3)
         cuts.append(_farthest_pair(ends))
     return cuts
-
-
-def _heights(coordinates: FloatArray, at: float) -> FloatArray:
-    """Return the signed distances from the plane, none of them zero.
-
-    Meshes often have vertices on planes of symmetry; moving the plane by a picometre leaves every
-    face either crossed or not.
-    """
-    height = coordinates - at
-    return np.where(height == 0.0, 1e-12, height)
 
 
 def _borders(faces: NDArray[np.int32], owner: NDArray[np.int32]) -> NDArray[np.int32]:

@@ -33,6 +33,13 @@ def test_orders_bring_blocks_together(order: str) -> None:
     assert np.count_nonzero(np.diff(turned % 2)) == 1
 
 
+def test_spectral_order_finds_a_line() -> None:
+    place = np.random.default_rng(2).permutation(30)
+    r = np.exp(-np.abs(place[:, None] - place) / 10.0)
+    along = place[ordered(r, "spectral")]
+    assert list(along) in (list(range(30)), list(range(29, -1, -1)))
+
+
 def test_stored_order_is_kept() -> None:
     np.testing.assert_array_equal(ordered(two_blocks(), "stored"), np.arange(12))
 
