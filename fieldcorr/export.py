@@ -3,7 +3,8 @@
 What flows in: an open store and a file name, whose ending chooses the format. What flows out: the
 file. ``.vtu`` and ``.xdmf`` hold the mesh with the potential of named configurations, for ParaView;
 ``.npz``, ``.mat`` and ``.h5ad`` hold configurations, r and neighbourhoods; ``.csv`` and
-``.parquet`` hold one table of them. A file is made in a folder of its own and moved into place when complete.
+``.parquet`` hold one table of them. A file is made in a folder of its own and moved into place when
+complete.
 """
 
 import csv

@@ -30,7 +30,7 @@ def check_command(
 
     \b
     Exit codes: 0 sound, 1 not sound, 2 no such file.
-    Example:
+    Examples:
       fieldcorr check my.h5
     """
     from fieldcorr.errors import StoreError

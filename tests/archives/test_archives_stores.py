@@ -1,0 +1,38 @@
+"""Stores of every released format version stay readable, with the same answers."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fieldcorr.store import check_store, layout, open_store
+
+FOLDER = Path(__file__).parent
+STORES = sorted(FOLDER.glob("store-*.h5"))
+
+
+def test_there_is_a_store_of_the_present_version() -> None:
+    assert FOLDER / f"store-{layout.FORMAT}.h5" in STORES
+
+
+@pytest.mark.parametrize("path", STORES, ids=lambda path: path.stem)
+def test_an_old_store_is_sound(path: Path) -> None:
+    assert check_store(path) == []
+    with open_store(path) as store:
+        assert store.format == path.stem.removeprefix("store-")
+
+
+def test_a_store_of_format_1_0_gives_the_answers_it_always_gave() -> None:
+    with open_store(FOLDER / "store-1.0.h5") as store:
+        assert store.hash == "81f65615f233c6cf25da6c968b64544e1c1b888e324a40ccad798217e49b2b0f"
+        assert store.texts[:3] == ["0- 1+", "0+ 1-", "0- 2+"]
+        assert store.ids.tolist() == [5, 7, 11, 14, 15, 16, 17, 19, 21, 22, 23, 25, 29, 32]
+        assert store.row(3)[:4].tolist() == [
+            0.990959882736206,
+            -0.990959882736206,
+            0.9822139739990234,
+            1.0,
+        ]
+        assert store.neighbours(5)[0].tolist() == [1, 4, 7, 9, 11]
+        np.testing.assert_allclose(store.current[2], [-3.099727089031462, 0, 3.099727089031462, 0])
+        np.testing.assert_allclose(store.potential(2, [[0.3, 0.4, 0.5]]), [0.37690315], rtol=1e-7)

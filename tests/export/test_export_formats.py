@@ -1,0 +1,184 @@
+"""What other programs read from an export."""
+
+import csv
+from pathlib import Path
+
+import meshio
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse
+from typer.testing import CliRunner
+
+from fieldcorr import export
+from fieldcorr.cli import build_app
+from fieldcorr.errors import ExportError, MissingExtraError, StoreError
+from fieldcorr.export import export_store, vtk_cells
+from fieldcorr.lagrange import basis
+from fieldcorr.store import Options, Store, open_store
+from tests.store.synthetic import make_store, values
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    path = tmp_path_factory.mktemp("export") / "store.h5"
+    return open_store(make_store(path, values(count=60)))
+
+
+@pytest.mark.parametrize("ending", [".vtu", ".xdmf"])
+def test_fields_for_paraview(ending: str, store: Store, tmp_path: Path) -> None:
+    path = tmp_path / f"field{ending}"
+    texts = ["0- 1+", "0+ 2- 4-"]
+    files = export_store(store, path, configurations=texts)
+    assert files[-1] == path if ending == ".xdmf" else files == [path]
+    mesh = meshio.read(path)
+    np.testing.assert_allclose(mesh.points, store.fields.node_points, atol=1e-12)
+    for text in texts:
+        found = mesh.point_data[f"potential {text} (V)"]
+        np.testing.assert_allclose(found, store.fields.nodal(text), rtol=1e-9, atol=1e-12)
+    assert mesh.cells[0].type == "tetra10"
+    np.testing.assert_array_equal(mesh.cell_data["tissue"][0], store.fields.tags)
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted(f.name for f in files)
+
+
+def test_edge_nodes_are_where_vtk_expects_them(store: Store) -> None:
+    cells = vtk_cells(store.fields.dofs)
+    points = store.fields.node_points
+    for place, (a, b) in enumerate(export.VTK_EDGES):
+        middle = 0.5 * (points[cells[:, a]] + points[cells[:, b]])
+        np.testing.assert_allclose(points[cells[:, 4 + place]], middle, atol=1e-12)
+    assert basis(np.eye(4), 2).shape == (4, 10)
+
+
+def test_fields_of_order_one(tmp_path: Path) -> None:
+    with open_store(make_store(tmp_path / "one.h5", values(order=1, count=9))) as one:
+        export_store(one, tmp_path / "one.vtu", configurations=["0- 1+"])
+    assert meshio.read(tmp_path / "one.vtu").cells[0].type == "tetra"
+
+
+def test_npz(store: Store, tmp_path: Path) -> None:
+    export_store(store, tmp_path / "all.npz")
+    with np.load(tmp_path / "all.npz") as file:
+        np.testing.assert_array_equal(file["polarity"], store.polarity)
+        np.testing.assert_array_equal(file["r"][17], store.row(17))
+        start, stop = file["neighbour_indptr"][17:19]
+        np.testing.assert_array_equal(
+            file["neighbour_indices"][start:stop], store.neighbours(17)[0]
+        )
+        assert file["text"].tolist() == list(store.texts)
+
+
+def test_mat(store: Store, tmp_path: Path) -> None:
+    export_store(store, tmp_path / "all.mat")
+    content = scipy.io.loadmat(tmp_path / "all.mat")
+    np.testing.assert_array_equal(content["r"][17], store.row(17))
+    row = content["neighbourhoods"].tocsr()[17]
+    np.testing.assert_array_equal(row.indices, store.neighbours(17)[0])
+    assert content["text"].ravel()[3][0] == store.texts[3]
+    assert content["neighbour_threshold"].item() == 0.0
+
+
+@pytest.mark.parametrize("table", export.TABLES)
+def test_csv(table: str, store: Store, tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    export_store(store, path, table=table)
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    if table == "configurations":
+        assert [row["configuration"] for row in rows] == list(store.texts)
+        assert [int(row["polarity 2"]) for row in rows] == store.polarity[:, 2].tolist()
+        np.testing.assert_array_equal(
+            [float(row["current 2 (A)"]) for row in rows], store.current[:, 2]
+        )
+    elif table == "matrix":
+        r = [np.float32(rows[17][text]) for text in store.texts]
+        np.testing.assert_array_equal(r, store.row(17))
+    else:
+        mine = [row for row in rows if row["row"] == "17"]
+        indices, r_of = store.neighbours(17)
+        np.testing.assert_array_equal([int(row["neighbour"]) for row in mine], indices)
+        np.testing.assert_array_equal([np.float32(row["r"]) for row in mine], r_of)
+
+
+@pytest.mark.parametrize("table", export.TABLES)
+def test_parquet(table: str, store: Store, tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "table.parquet"
+    export_store(store, path, table=table)
+    found = parquet.read_table(path)
+    if table == "configurations":
+        assert found["id"].to_pylist() == store.ids.tolist()
+    elif table == "matrix":
+        assert found[store.texts[3]].to_numpy().tolist() == store.row(3).tolist()
+    else:
+        assert found.num_rows == store.nnz
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
+def test_h5ad(store: Store, tmp_path: Path) -> None:
+    anndata = pytest.importorskip("anndata")
+    export_store(store, tmp_path / "all.h5ad")
+    data = anndata.read_h5ad(tmp_path / "all.h5ad")
+    assert data.shape == (60, 5)
+    assert data.obs_names.tolist() == list(store.texts)
+    np.testing.assert_array_equal(data.obsm["embedding"], store.embedding)
+    np.testing.assert_array_equal(data.obsp["correlation"][17], store.row(17))
+    assert scipy.sparse.issparse(data.obsp["neighbourhoods"])
+    assert data.uns["fieldcorr"]["hash"] == store.hash
+
+
+def test_a_store_without_matrix_exports_what_it_has(tmp_path: Path) -> None:
+    path = make_store(tmp_path / "lean.h5", values(slim=True), options=Options(matrix=False))
+    with open_store(path) as lean:
+        export_store(lean, tmp_path / "lean.npz")
+        export_store(lean, tmp_path / "lean.csv", table="matrix")
+        with pytest.raises(StoreError, match="slim"):
+            export_store(lean, tmp_path / "lean.vtu", configurations=["0- 1+"])
+    with np.load(tmp_path / "lean.npz") as file:
+        assert "r" not in file.files
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["lean.csv", "lean.h5", "lean.npz"]
+
+
+def test_nothing_is_overwritten_without_force(store: Store, tmp_path: Path) -> None:
+    path = tmp_path / "mine.npz"
+    path.write_bytes(b"mine")
+    with pytest.raises(ExportError, match="exists already"):
+        export_store(store, path)
+    assert path.read_bytes() == b"mine"
+    export_store(store, path, force=True)
+    assert path.stat().st_size > 1000
+    assert [p.name for p in tmp_path.iterdir()] == ["mine.npz"]
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("a.xyz", {}, "unknown ending; known are .vtu"),
+        ("a.vtu", {}, "name at least one configuration"),
+        ("a.csv", {"table": "all"}, "must be one of"),
+        ("absent/a.npz", {}, "cannot be written"),
+    ],
+)
+def test_what_cannot_be_exported(
+    name: str, options: dict[str, str], message: str, store: Store, tmp_path: Path
+) -> None:
+    with pytest.raises(ExportError, match=message):
+        export_store(store, tmp_path / name, **options)  # type: ignore[arg-type]
+
+
+def test_a_missing_package_is_named(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+    with pytest.raises(MissingExtraError, match=r"pip install fieldcorr\[export\]"):
+        export_store(store, tmp_path / "a.parquet")
+
+
+def test_the_command(store: Store, tmp_path: Path) -> None:
+    path = tmp_path / "field.vtu"
+    arguments = ["export", str(store.path), str(path), "-c", "0- 1+", "-c", "2+ 3-"]
+    result = CliRunner().invoke(build_app(), arguments)
+    assert result.exit_code == 0, result.output
+    assert result.output.strip() == str(path)
+    assert len(meshio.read(path).point_data) == 2
+    assert CliRunner().invoke(build_app(), arguments).exit_code == 2
