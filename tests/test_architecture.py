@@ -26,7 +26,6 @@ PIPELINE = (
     "fem",
     "analytic",
     "leadfield",
-    "configurations.rules",
     "configurations",
     "drive",
     "correlation",

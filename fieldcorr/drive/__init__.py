@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fieldcorr import _drive_kernels as kernels
+from fieldcorr.drive import _kernels as kernels
 from fieldcorr.configurations.text import checked_polarity, format_configuration
 from fieldcorr.errors import DriveError
 
