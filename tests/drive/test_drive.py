@@ -110,6 +110,9 @@ def test_solver_tolerance_in_the_admittance_is_no_ground() -> None:
     found = contact_currents(rows, rough)
     np.testing.assert_allclose(found, contact_currents(rows, y), rtol=0, atol=1e-7)
     assert np.abs(found.sum(axis=1)).max() < 1e-15
+    centre = np.eye(6) - 1 / 6
+    balanced = centre @ (rough + rough.T) @ centre / 2
+    np.testing.assert_allclose(found, contact_currents(rows, balanced), rtol=1e-12)
 
 
 @pytest.mark.parametrize(
