@@ -6,6 +6,7 @@ table, best first, that iterates as rows.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +28,7 @@ class Survivor:
 
 @dataclass(frozen=True, eq=False)
 class Survivors:
-    """Arms still in the set, best first; every array is (M,)."""
+    """Arms still in the set, best first; every array is (M,). A slice is a smaller table."""
 
     arm: NDArray[np.int64]
     estimate: NDArray[np.float64]
@@ -40,8 +41,18 @@ class Survivors:
     def __iter__(self) -> Iterator[Survivor]:
         return (self[rank] for rank in range(len(self)))
 
-    def __getitem__(self, rank: int) -> Survivor:
-        """Return the arm at a rank, 0 is the best."""
+    @overload
+    def __getitem__(self, rank: int) -> Survivor: ...
+
+    @overload
+    def __getitem__(self, rank: slice) -> "Survivors": ...
+
+    def __getitem__(self, rank: int | slice) -> "Survivor | Survivors":
+        """Return the arm at a rank, 0 is the best, or the table of a slice."""
+        if isinstance(rank, slice):
+            return Survivors(
+                self.arm[rank], self.estimate[rank], self.count[rank], self.radius[rank]
+            )
         return Survivor(
             int(self.arm[rank]),
             float(self.estimate[rank]),

@@ -188,7 +188,7 @@ class JsonFront:
     def end(self, engine: Engine) -> None:
         """Say where the session stands."""
         ranked = engine.survivors
-        top = [asdict(row) | {"text": engine.source.label(row.arm)} for row in _first(ranked)]
+        top = [asdict(row) | {"text": engine.source.label(row.arm)} for row in ranked[:TOP]]
         self._say("end", done=engine.done, progress=asdict(engine.progress), top=top)
 
     def _say(self, kind: str, **content: Any) -> None:
@@ -213,7 +213,7 @@ def result_text(engine: Engine) -> str:
         f"{p.duels} of {p.horizon} duels; {p.left} of {p.allowed} configurations are left.",
         "rank  estimate  interval  comparisons  configuration",
     ]
-    for rank, row in enumerate(_first(ranked), start=1):
+    for rank, row in enumerate(ranked[:TOP], start=1):
         lines.append(
             f"{rank:4d}  {row.estimate:8.3f}  +-{row.radius:6.3f}  {row.count:11.1f}  "
             f"{engine.source.label(row.arm)}"
@@ -222,10 +222,6 @@ def result_text(engine: Engine) -> str:
         lines.append(f"      ... and {p.left - TOP} more: fieldcorr duel export has them all")
     lines.append("The set counts, not the first rank: no guarantee goes with these intervals.")
     return "\n".join(lines)
-
-
-def _first(ranked: Any) -> list[Any]:
-    return [ranked[rank] for rank in range(min(TOP, len(ranked)))]
 
 
 def _answers(engine: Engine) -> int:

@@ -297,6 +297,8 @@ def test_the_result_is_ranked_with_count_and_radius() -> None:
     ranked = engine.survivors
     assert engine.best == ranked[0].arm == next(iter(ranked)).arm
     assert engine.best > 40
+    assert [row.arm for row in ranked[:3]] == ranked.arm[:3].tolist()
+    assert ranked[-1].arm == ranked.arm[-1]
     assert (np.diff(ranked.estimate) <= 0).all()
     np.testing.assert_allclose(ranked.radius, np.sqrt(-np.log(0.9) / ranked.count), rtol=1e-12)
     with pytest.raises(DuelError, match="nothing to ask"):
