@@ -7,14 +7,22 @@ never having answered. Algorithms add three methods: forget, learn, propose.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldcorr.duel.events import ANSWERS, Answer, Event, duel_event, ranking_event, set_event
+from fieldcorr.duel.events import (
+    ANSWERS,
+    Answer,
+    Event,
+    arm_number,
+    duel_event,
+    ranking_event,
+    set_event,
+)
 from fieldcorr.duel.sources import CorrelationSource, Via, as_source
 from fieldcorr.duel.survivors import Survivors
 from fieldcorr.errors import DuelError
@@ -122,7 +130,7 @@ class Engine(ABC):
         """Record "left", "right", "same" or "skip" for the pending pair."""
         self.record(duel_event(*self.ask(), answer, asked=True, meta=meta))
 
-    def tell_ranking(self, ranking: Sequence[int | Sequence[int]]) -> None:
+    def tell_ranking(self, ranking: Iterable[int | Iterable[int]]) -> None:
         """Record a ranking from best to worst as all its pairs; a nested sequence is a tie.
 
         Elimination happens once, after all pairs, so their order has no influence.
@@ -382,10 +390,8 @@ class Engine(ABC):
         return sorted({*arms, *(arm for row in near for arm in row)})
 
     def _checked_arms(self, arms: Iterable[int]) -> tuple[int, ...]:
-        checked = tuple(arms)
+        checked = tuple(arm_number(arm) for arm in arms)
         for arm in checked:
-            if isinstance(arm, bool) or not isinstance(arm, int | np.integer):
-                raise DuelError(f"arm {arm!r} is not a whole number")
             if not 0 <= arm < len(self.source):
                 raise DuelError(f"arm {arm} is outside 0..{len(self.source) - 1}")
         return checked

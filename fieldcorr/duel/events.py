@@ -5,9 +5,10 @@ What flows in: answers, exclusions, notes, or the lines of a journal. What flows
 events alone, so a journal of events is all there is to keep.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from operator import index
+from typing import Any, Literal, SupportsIndex, get_args
 
 from fieldcorr.errors import DuelError
 
@@ -83,20 +84,27 @@ def duel_event(
     meta: Mapping[str, str | float | int] | None = None,
 ) -> Event:
     """Return the event "``left`` and ``right`` were shown, and this was the answer"."""
-    return Event(
-        kind="duel", groups=((left,), (right,)), answer=answer, asked=asked, meta=meta or {}
-    )
+    groups = ((arm_number(left),), (arm_number(right),))
+    return Event(kind="duel", groups=groups, answer=answer, asked=asked, meta=meta or {})
 
 
-def ranking_event(ranking: Sequence[int | Sequence[int]]) -> Event:
+def ranking_event(ranking: Iterable[int | Iterable[int]]) -> Event:
     """Return the event of a ranking from best to worst; a nested sequence holds equal arms."""
-    groups = tuple((entry,) if isinstance(entry, int) else tuple(entry) for entry in ranking)
-    return Event(kind="ranking", groups=groups)
+    groups = [entry if isinstance(entry, Iterable) else (entry,) for entry in ranking]
+    numbers = tuple(tuple(arm_number(arm) for arm in group) for group in groups)
+    return Event(kind="ranking", groups=numbers)
 
 
 def set_event(kind: Kind, arms: Iterable[int], *, value: float | None = None) -> Event:
     """Return an event about a set of arms: "exclude", "include" or "force"."""
-    return Event(kind=kind, groups=(tuple(arms),), value=value)
+    return Event(kind=kind, groups=(tuple(arm_number(arm) for arm in arms),), value=value)
+
+
+def arm_number(arm: SupportsIndex) -> int:
+    """Return an arm as a plain integer; numpy's integers are welcome, anything else is not."""
+    if isinstance(arm, bool) or not hasattr(arm, "__index__"):
+        raise DuelError(f"arm {arm!r} is not a whole number")
+    return index(arm)
 
 
 def event_record(event: Event) -> dict[str, Any]:

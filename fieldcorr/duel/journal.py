@@ -190,7 +190,8 @@ class Journal:
         self._set_torn_line_aside()
         line = self._line + 1
         stamp = datetime.now(UTC).isoformat(timespec="seconds")
-        body = json.dumps({"line": line, "time": stamp, **record}, ensure_ascii=False)
+        record = {"line": line, "time": stamp, **record}
+        body = json.dumps(record, ensure_ascii=False, default=_plain)
         check = _digest(self._check, body)
         data = (_sealed(body, check) + "\n").encode("utf-8")
         try:
@@ -249,6 +250,11 @@ def is_locked(path: Path) -> bool:
     finally:
         os.close(descriptor)
     return False
+
+
+def _plain(value: Any) -> Any:
+    """Return a numpy number as Python's, anything else that JSON lacks as text."""
+    return value.item() if hasattr(value, "item") else str(value)
 
 
 def _read_all(descriptor: int) -> bytes:

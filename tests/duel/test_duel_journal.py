@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -220,6 +221,18 @@ def test_another_store_is_refused(tmp_path: Path) -> None:
         Session.open(path, correlations(12, seed=9))
     assert path.read_bytes() == before
     Session.open(path, MATRIX).close()
+
+
+def test_numpy_numbers_are_kept_as_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "a.journal"
+    with Session.new(path, MATRIX, horizon=50, settings={"delta": 0.01}) as session:
+        arms = session.engine.survivors.arm
+        session.engine.tell(arms[0], arms[1], meta={"amplitude_mA": np.float64(3.5)})
+        session.engine.tell_ranking([arms[2], arms[3:5]])
+        session.engine.exclude(arms[5:7])
+        live = state(session.engine)
+    assert state(read_session(path, MATRIX)[0]) == live
+    assert json.loads(path.read_text().splitlines()[1])["meta"] == {"amplitude_mA": 3.5}
 
 
 def test_an_existing_journal_is_never_overwritten(tmp_path: Path) -> None:
