@@ -81,6 +81,8 @@ class Engine(ABC):
     ) -> None:
         self.source: CorrelationSource = as_source(correlation, via=via)
         self.seed = _integer(seed, "seed", least=0)
+        if self.seed >= 2**63:
+            raise DuelError(f"seed: {seed} is not below 2^63")
         self._planned = _integer(horizon, "horizon", least=1)
         self._whitelist = None if whitelist is None else self._checked_arms(whitelist)
         self._log: list[Event] = []
@@ -214,6 +216,8 @@ class Engine(ABC):
             raise DuelError(f"{event.kind}: needs at least two arms, not {len(event.arms)}")
         if event.kind == "force" and self._excluded[list(event.arms)].any():
             raise DuelError(f"force: one of {list(event.arms)} is excluded")
+        if event.kind == "force" and not self._allowed[list(event.arms)].all():
+            raise DuelError(f"force: one of {list(event.arms)} is not in the whitelist")
         if event.kind == "void":
             self._check_void(event.value)
         if event.kind == "extend":
@@ -338,7 +342,7 @@ class Engine(ABC):
 
     def _advance(self, event: Event) -> None:
         """Move on by one event: learn from it, choose what is asked next."""
-        if event.kind == "force":
+        if event.kind == "force" and not self._excluded[list(event.arms)].any():
             self._forced = (event.arms[0], event.arms[1])
             self._pending = None
         if event.kind not in ("duel", "ranking"):

@@ -227,6 +227,16 @@ def test_a_forced_pair_is_asked_until_answered(name: str) -> None:
         engine.force(3, 4)
 
 
+@engines
+def test_a_forced_pair_is_not_asked_once_it_is_excluded(name: str) -> None:
+    engine = new(name)
+    engine.force(7, 1)
+    engine.exclude([1])
+    assert 1 not in engine.ask()
+    engine.include([1])
+    assert engine.ask() == (7, 1)
+
+
 def test_a_chain_brings_one_new_arm_per_duel() -> None:
     engine = CorrDuel(correlations(40), horizon=30, seed=2, chain=True)
     left, previous = engine.ask()
@@ -271,6 +281,8 @@ def test_only_the_whitelist_is_asked() -> None:
         assert set(engine.ask()) <= {1, 4, 6}
         engine.skip()
     assert engine.progress.allowed == 3
+    with pytest.raises(DuelError, match="not in the whitelist"):
+        engine.force(1, 2)
 
 
 @given(seed=st.integers(0, 1000), data=st.data())
@@ -372,6 +384,7 @@ def test_what_cannot_be_is_refused_and_changes_nothing(wrong, says: str) -> None
         ({"chain": "yes"}, "not true or false"),
         ({"dleta": 0.9}, "'dleta' does not exist"),
         ({"seed": -1}, "seed: -1"),
+        ({"seed": 2**63}, "not below 2"),
         ({"horizon": 0}, "horizon: 0"),
         ({"whitelist": [99]}, "arm 99"),
     ],
