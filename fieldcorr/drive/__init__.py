@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fieldcorr.drive import _kernels as kernels
 from fieldcorr.configurations.text import checked_polarity, format_configuration
+from fieldcorr.drive import _kernels as kernels
 from fieldcorr.errors import DriveError
 
 MODES = ("voltage", "current")
