@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 LEVELS = (0.0, 0.3, 0.5, 0.9)
 """Values of r above which neighbours are counted."""
+MOST_NAMES = 6
+"""More marked points than this are ringed without a name."""
 
 
 def heat_map(
@@ -177,7 +179,7 @@ def embedding(
     source: "Store | ArrayLike",
     *,
     reference: int | str | None = None,
-    marked: Sequence[int] = (),
+    marked: Sequence[int] | NDArray[np.integer[Any]] = (),
     axes: tuple[int, int] = (0, 1),
     ax: Axes | None = None,
 ) -> Figure:
@@ -190,7 +192,7 @@ def embedding(
     reference
         A configuration; points are coloured by their r with it.
     marked
-        Configurations to ring and name.
+        Configurations to ring; up to six are named as well.
     axes
         Which principal axes to show.
     ax
@@ -224,7 +226,7 @@ def embedding(
         figure_of(ax).colorbar(points, ax=ax, label=f"correlation r with {name}")
         _ring(ax, flat[row], name)
     for row in marked:
-        _ring(ax, flat[row], _name(source, row))
+        _ring(ax, flat[row], _name(source, row) if len(marked) <= MOST_NAMES else "")
     circle = np.linspace(0.0, 2.0 * np.pi, 200)
     ax.plot(np.cos(circle), np.sin(circle), color=FAINT, linewidth=0.7)
     ax.set_aspect("equal")

@@ -122,6 +122,12 @@ def test_embedding_is_coloured_by_r(store: Store) -> None:
     np.testing.assert_allclose(flat[mirror], -flat[row], atol=1e-9)
 
 
+def test_many_marked_points_are_ringed_without_names(store: Store) -> None:
+    ax = first_axes(plot.embedding(store, marked=np.arange(20)))
+    assert len(ax.collections) == 21
+    assert not any(text.get_text() for text in ax.texts)
+
+
 def test_plain_arrays_will_do() -> None:
     z = np.eye(4)[:, :3]
     z[3] = z[0]
