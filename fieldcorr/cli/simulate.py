@@ -48,7 +48,7 @@ STORE: dict[str, Any] = {
     "amplitude": 1.0,
     "length": 1.0,
     "utility": "linear",
-    "options": {"delta": 0.92},
+    "options": {"delta": 0.91},
 }
 
 Trials = Annotated[int | None, typer.Option(min=1, help="Number of trials.")]
