@@ -138,3 +138,40 @@ def feature_rows(
     """Turn the rows of sampled values in ``z`` (K, S) into unit rows in place."""
     for k in range(z.shape[0]):
         sound[k] = _standardise(z[k], weight, root, volume)
+
+
+@_jit
+def add_column(
+    products: Float64s, pivot: int, count: int, columns: Float64s, residual: Float64s
+) -> None:
+    """Add column ``count`` of the Cholesky factor of r, pivot row ``pivot``.
+
+    ``products`` (K,) is row ``pivot`` of r, ``columns`` (at least count + 1, K) the factor, one
+    column after the other, ``residual`` (K,) what is left of the diagonal; all but the first are
+    changed.
+    """
+    column = columns[count]
+    column[:] = products
+    for m in range(count):
+        factor = columns[m, pivot]
+        earlier = columns[m]
+        for k in range(column.size):
+            column[k] -= factor * earlier[k]
+    root = np.sqrt(residual[pivot])
+    for k in range(column.size):
+        column[k] /= root
+        left = residual[k] - column[k] * column[k]
+        residual[k] = left if left > 0.0 else 0.0
+    residual[pivot] = 0.0
+
+
+@_jit
+def normalised_rows(columns: Float64s, z: Float64s) -> None:
+    """Fill ``z`` (K, R) with the unit rows of a matrix given by its columns (R, K)."""
+    for k in range(z.shape[0]):
+        square = 0.0
+        for r in range(z.shape[1]):
+            square += columns[r, k] * columns[r, k]
+        norm = np.sqrt(square)
+        for r in range(z.shape[1]):
+            z[k, r] = columns[r, k] / norm

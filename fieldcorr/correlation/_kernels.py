@@ -1,4 +1,4 @@
-"""The kernel of r: row tiles of Z Z' in float32.
+"""The kernels of r: row tiles of Z Z' in float32, and a few rows of it in float64.
 
 What flows in: the embedding packed in panels. What flows out: rows of r, in the caller's array.
 
@@ -41,8 +41,9 @@ _parallel_jit = numba.njit(cache=True, error_model="numpy", nogil=True, parallel
 @intrinsic
 def _accumulate(
     _context: Any,
-    panels: Any,
+    rows: Any,
     _a: Any,
+    columns: Any,
     _b: Any,
     _depth: Any,
     sums: Any,
@@ -51,22 +52,24 @@ def _accumulate(
 ) -> Any:
     """Add ``depth`` outer products of 8 rows and 16 columns to a register tile.
 
-    ``a`` and ``b`` are the offsets of the first row and of the first column into the flat panels,
+    ``a`` and ``b`` are the offsets of the first row and of the first column into their flat panels,
     ``before`` and ``after`` those of the 8 x 16 sums to start from and to write. Given as vector
     instructions because the compiler does not keep the 128 sums of the equivalent loops in
     registers (4x slower at R = 16).
     """
     integer = types.int64
-    signature = types.void(panels, integer, integer, integer, sums, integer, integer)
+    signature = types.void(rows, integer, columns, integer, integer, sums, integer, integer)
     return signature, _generate_accumulate
 
 
 def _generate_accumulate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     """Emit the instructions of :func:`_accumulate`."""
-    panels, a, b, depth, sums, before, after = arguments
+    rows, a, columns, b, depth, sums, before, after = arguments
     vector = ir.VectorType(ir.DoubleType(), LANES)
-    panels = context.make_array(signature.args[0])(context, builder, panels).data
-    sums = context.make_array(signature.args[4])(context, builder, sums).data
+    rows, columns, sums = (
+        context.make_array(signature.args[n])(context, builder, array).data
+        for n, array in ((0, rows), (2, columns), (5, sums))
+    )
     fma = cgutils.get_or_insert_function(
         builder.module, ir.FunctionType(vector, [vector] * 3), f"llvm.fma.v{LANES}f64"
     )
@@ -86,14 +89,14 @@ def _generate_accumulate(context: Any, builder: Any, signature: Any, arguments: 
     with cgutils.for_range(builder, depth, intp=ir.IntType(64)) as loop:
         step = builder.mul(loop.index, ir.Constant(ir.IntType(64), PANEL))
         row, column = builder.add(a, step), builder.add(b, step)
-        columns = {}
+        loaded = {}
         for j in range(0, PANEL, LANES):
-            columns[j] = builder.load(vector_at(panels, column, j))
-            columns[j].align = 8
+            loaded[j] = builder.load(vector_at(columns, column, j))
+            loaded[j].align = 8
         for i in range(ROWS):
-            value = _splat(builder, vector, builder.load(at(panels, row, i)))
-            for j in columns:
-                total = builder.call(fma, [value, columns[j], builder.load(running[i, j])])
+            value = _splat(builder, vector, builder.load(at(rows, row, i)))
+            for j in loaded:
+                total = builder.call(fma, [value, loaded[j], builder.load(running[i, j])])
                 builder.store(total, running[i, j])
     for i, j in tile:
         stored = builder.store(builder.load(running[i, j]), vector_at(sums, after, i * PANEL + j))
@@ -183,7 +186,11 @@ def _fill_block(
                 before = tile if d > 0 else kept
                 a = ((row // PANEL) * rank + d) * PANEL + row % PANEL
                 b = (q * rank + d) * PANEL
-                _accumulate(panels, a, b, depth, sums, before * ROWS * PANEL, tile * ROWS * PANEL)
+                # fmt: off
+                _accumulate(
+                    panels, a, panels, b, depth, sums, before * ROWS * PANEL, tile * ROWS * PANEL
+                )
+                # fmt: on
                 if d + depth == rank:
                     _store_tile(sums, tile, rounded, row - start, q * PANEL, out)
 
@@ -207,3 +214,21 @@ def fill_rows(
         left = (block % across) * block_panels
         bottom, right = min(stop, top + block_rows), min(n_panels, left + block_panels)
         _fill_block(panels, start, top, bottom, left, right, out)
+
+
+@_parallel_jit
+def fill_products(rows: Float64s, panels: Float64s, out: Float64s) -> None:
+    """Fill ``out`` (16, K) with the products of 16 rows, one panel, and all configurations."""
+    rank = panels.shape[1]
+    for task in prange(panels.shape[0]):
+        q = np.int64(task)
+        sums = np.zeros((PANEL, PANEL))
+        for d in range(0, rank, DEPTH):
+            depth = min(DEPTH, rank - d)
+            for half in range(0, PANEL, ROWS):
+                here = half * PANEL
+                b = (q * rank + d) * PANEL
+                _accumulate(rows, d * PANEL + half, panels, b, depth, sums, here, here)
+        for i in range(PANEL):
+            for j in range(min(PANEL, out.shape[1] - q * PANEL)):
+                out[i, q * PANEL + j] = sums[i, j]
