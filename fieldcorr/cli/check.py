@@ -28,8 +28,9 @@ def check_command(
     rows, r against the embedding, symmetry and bounds, neighbourhoods against r, fields against
     samples. Every finding is named.
 
-    \b
     Exit codes: 0 sound, 1 not sound, 2 no such file.
+
+    \b
     Examples:
       fieldcorr check my.h5
     """
