@@ -118,7 +118,7 @@ def _digest_in_file(dataset: h5py.Dataset, entry: Entry) -> str:
     if dataset.chunks is None:
         return digest_array(entry, dataset[()])
     blocks = layout.blocks(dataset.chunks, dataset.shape)
-    return combine(entry, dataset.shape, (digest_block(dataset[block]) for block in blocks))
+    return combine(entry, dataset.shape, (digest_block(entry, dataset[block]) for block in blocks))
 
 
 def _check_encodings(store: Store) -> Iterator[Finding]:

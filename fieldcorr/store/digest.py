@@ -2,13 +2,16 @@
 
 What flows in: arrays, whole or block by block. What flows out: hexadecimal sha256 digests.
 
-The digest of a dataset is sha256 of a header line (type and shape) followed by the sha256 of each
-block in C order; the blocks are the dataset's chunks, clipped to its shape. So tiles can be
+The digest of a dataset is sha256 of a header line (path, type and shape) followed by the digest of
+each block in C order; the blocks are the dataset's chunks, clipped to its shape. So tiles can be
 digested in any order and by any number of threads, and a batch that goes on after an interruption
-digests only what it writes.
+digests only what it writes. A block's digest is its sha256; in the streamed datasets, whose chunks
+carry HDF5's fletcher32 as well, it is its crc32, four bytes, little-endian (sha256 took longer than
+computing the block).
 """
 
 import hashlib
+import zlib
 from collections.abc import Iterable
 from typing import Any
 
@@ -19,9 +22,12 @@ from fieldcorr.store import layout
 from fieldcorr.store.layout import Entry
 
 
-def digest_block(block: NDArray[Any]) -> bytes:
-    """Return the 32 bytes of sha256 of an array's content in C order."""
-    return hashlib.sha256(np.ascontiguousarray(block).data).digest()
+def digest_block(entry: Entry, block: NDArray[Any]) -> bytes:
+    """Return the digest of a block's content in C order: 4 bytes if streamed, else 32."""
+    content = np.ascontiguousarray(block).reshape(-1).view(np.uint8).data
+    if entry.streamed:
+        return zlib.crc32(content).to_bytes(4, "little")
+    return hashlib.sha256(content).digest()
 
 
 def combine(entry: Entry, shape: tuple[int, ...], blocks: Iterable[bytes]) -> str:
@@ -41,6 +47,5 @@ def digest_array(entry: Entry, array: NDArray[Any]) -> str:
         content = b"\0".join(np.atleast_1d(array).tolist())
         return combine(entry, array.shape, [hashlib.sha256(content).digest()])
     chunks = layout.chunk_shape(entry, array.shape)
-    return combine(
-        entry, array.shape, (digest_block(array[b]) for b in layout.blocks(chunks, array.shape))
-    )
+    blocks = layout.blocks(chunks, array.shape)
+    return combine(entry, array.shape, (digest_block(entry, array[b]) for b in blocks))

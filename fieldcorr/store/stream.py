@@ -28,8 +28,9 @@ Report = Callable[[float], None]
 Longs = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-BYTES_PER_CELL = 20
-"""Memory per (row, column) of a tile: r, and in the worst case its indices and data, and slack."""
+BYTES_PER_CELL = 24
+"""Memory per (row, column) of a tile: r, in the worst case its indices and data, and a third more
+for everything else."""
 
 MAX_TILE_ROWS = 2048
 
@@ -70,6 +71,8 @@ class Neighbourhoods:
         self._packed = pack_embedding(embedding)
         self._threshold = threshold
         self._top = top_k or None
+        self._indices = np.empty(0, dtype=np.int64)
+        self._data = np.empty(0, dtype=np.float32)
         self._tile = np.empty((min(rows, len(embedding)), len(embedding)), dtype=np.float32)
 
     def tile(self, start: int, stop: int) -> NDArray[np.float32]:
@@ -87,10 +90,16 @@ class Neighbourhoods:
     def fill(
         self, tile: NDArray[np.float32], start: int, pointers: Longs, skip: int
     ) -> tuple[Longs, NDArray[np.float32]]:
-        """Return indices and r of a tile's neighbours, with ``skip`` free places in front."""
+        """Return indices and r of a tile's neighbours, with ``skip`` free places in front.
+
+        In memory that the next call uses again: fresh pages cost as much as filling them.
+        """
         counts = np.diff(pointers)
-        indices = np.empty(skip + int(counts.sum()), dtype=np.int64)
-        data = np.empty(indices.size, dtype=np.float32)
+        size = skip + int(counts.sum())
+        if size > self._indices.size:
+            self._indices = np.empty(size, dtype=np.int64)
+            self._data = np.empty(size, dtype=np.float32)
+        indices, data = self._indices[:size], self._data[:size]
         neighbour_fill(
             tile,
             start,
@@ -136,6 +145,7 @@ def count_all(rule: Neighbourhoods, record: Path, pool: Executor, report: Report
                 counts[first + start : first + stop] = rule.count(first + start, first + stop)
                 report((first + stop) / total)
             file.write(index, counts[first:last])
+            file.record(index, index + 1)
     finally:
         file.close()
         os.close(fd)
@@ -200,43 +210,53 @@ class TileWriter:
 
     def _chunk_range(self, start: int, stop: int) -> slice:
         """Chunks of the neighbourhoods that are completed by the rows ``start:stop``."""
-        width = self._indices.chunk[0] or 1
-        first, last = int(self._pointers[start]) // width, int(self._pointers[stop]) // width
+        first, last = (int(self._pointers[row]) // self._width for row in (start, stop))
         if stop == self._rule.total:
             last = self._indices.count
         return slice(first, last)
 
     def _write(self, start: int, stop: int) -> None:
+        before = self._entries_before(start)
         tile = self._rule.tile(start, stop)
         if self._matrix is not None:
             blocks = range(start // BLOCK_ROWS, -(-stop // BLOCK_ROWS))
             write_chunks(self._matrix, blocks, lambda a, b: tile[a - start : b - start], self._pool)
-        self._write_neighbours(tile, start, stop)
-
-    def _write_neighbours(self, tile: NDArray[np.float32], start: int, stop: int) -> None:
-        width = self._indices.chunk[0] or 1
-        base = int(self._pointers[start]) // width * width
-        skip = int(self._pointers[start]) - base
+        skip = before[0].size
         indices, data = self._rule.fill(tile, start, self._pointers[start : stop + 1], skip)
-        if skip:
-            indices[:skip], data[:skip] = self._entries_before(start, skip)
+        indices[:skip], data[:skip] = before
+        self._write_neighbours(indices, data, start, stop)
+
+    def _write_neighbours(
+        self, indices: Longs, data: NDArray[np.float32], start: int, stop: int
+    ) -> None:
+        """Write the chunks that are complete, and keep the rest for the next tile."""
         chosen = self._chunk_range(start, stop)
         numbers = range(chosen.start, chosen.stop)
+        base = int(self._pointers[stop]) - indices.size
         write_chunks(self._indices, numbers, lambda a, b: indices[a - base : b - base], self._pool)
         write_chunks(self._data, numbers, lambda a, b: data[a - base : b - base], self._pool)
-        rest = max(0, chosen.stop * width - base)
+        rest = max(0, chosen.stop * self._width - base)
         self._carry, self._carry_row = (indices[rest:].copy(), data[rest:].copy()), stop
 
-    def _entries_before(self, row: int, size: int) -> tuple[Longs, NDArray[np.float32]]:
-        """Return the last ``size`` entries before a row: kept from the last tile, or made again."""
+    @property
+    def _width(self) -> int:
+        """Entries of a chunk of the neighbourhoods."""
+        return self._indices.chunk[0] or 1
+
+    def _entries_before(self, row: int) -> tuple[Longs, NDArray[np.float32]]:
+        """Return the entries between the last chunk boundary and a row.
+
+        Kept from the last tile, or, where that was passed over, made again.
+        """
         if self._carry is not None and self._carry_row == row:
             return self._carry
+        size = int(self._pointers[row]) % self._width
         target = int(self._pointers[row]) - size
         first = int(np.searchsorted(self._pointers, target, side="right")) - 1
-        parts = []
+        parts = [(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32))]
         for start, stop in tiles(row - first, self._rule.rows):
             a, b = first + start, first + stop
-            parts.append(self._rule.fill(self._rule.tile(a, b), a, self._pointers[a : b + 1], 0))
-        indices = np.concatenate([part[0] for part in parts])
-        data = np.concatenate([part[1] for part in parts])
-        return indices[-size:], data[-size:]
+            indices, data = self._rule.fill(self._rule.tile(a, b), a, self._pointers[a : b + 1], 0)
+            parts.append((indices.copy(), data.copy()))
+        every = [np.concatenate(column) for column in zip(*parts, strict=True)]
+        return every[0][every[0].size - size :], every[1][every[1].size - size :]

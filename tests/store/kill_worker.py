@@ -16,7 +16,20 @@ from typing import Any
 from fieldcorr.store import Options, WorkFolder, write_store
 from tests.store.synthetic import settled_values
 
-CHANGES = ("pwrite", "replace", "link", "rename", "unlink", "rmdir", "mkdir", "ftruncate", "fsync")
+CHANGES = (
+    "pwritev",
+    "pwrite",
+    "replace",
+    "link",
+    "rename",
+    "unlink",
+    "rmdir",
+    "mkdir",
+    "ftruncate",
+    "fsync",
+)
+
+REAL_PWRITE = os.pwrite
 
 OPTIONS = Options(memory=1, threads=2)
 
@@ -39,13 +52,19 @@ class Killer:
             with self._lock:
                 self.count += 1
                 if self.count == self._kill_at:
-                    if name == "pwrite":
-                        fd, data, offset = arguments
-                        original(fd, bytes(data)[: len(data) // 2], offset)
+                    if name.startswith("pwrite"):
+                        tear(*arguments)
                     os.kill(os.getpid(), signal.SIGKILL)
             return original(*arguments, **options)
 
         return change
+
+
+def tear(fd: int, data: Any, offset: int) -> None:
+    """Write the first half of what was to be written."""
+    parts = data if isinstance(data, list) else [data]
+    whole = b"".join(bytes(part) for part in parts)
+    REAL_PWRITE(fd, whole[: len(whole) // 2], offset)
 
 
 def write(output: Path, values: dict[str, Any], kill_at: int) -> int:

@@ -44,7 +44,9 @@ def rewrite_digests(path: Path) -> None:
             if item.chunks is None:
                 recorded[name] = digest_array(entry, item[()])
             else:
-                parts = (digest_block(item[b]) for b in layout.blocks(item.chunks, item.shape))
+                parts = (
+                    digest_block(entry, item[b]) for b in layout.blocks(item.chunks, item.shape)
+                )
                 recorded[name] = combine(entry, item.shape, parts)
         room = file["/provenance/sha256"]
         offset, size = room.id.get_offset(), room.dtype.itemsize

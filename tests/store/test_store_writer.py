@@ -15,7 +15,7 @@ import pytest
 
 from fieldcorr.errors import StoreError
 from fieldcorr.store import Options, WorkFolder, check_store, open_store, write_store
-from fieldcorr.store._kernels import fletcher32
+from fieldcorr.store._kernels import WEIGHTS, fletcher32
 from fieldcorr.store.stream import tile_rows, tiles
 from tests.store.synthetic import content_hash, make_store, settled_values, values
 
@@ -25,8 +25,8 @@ from tests.store.synthetic import content_hash, make_store, settled_values, valu
     [
         Options(threads=1),
         Options(memory=1),
-        Options(memory=180 * 20 * 24),
-        Options(memory=180 * 20 * 64, threads=1),
+        Options(memory=180 * 24 * 24),
+        Options(memory=180 * 24 * 64, threads=1),
     ],
     ids=["one thread", "least memory", "24 rows", "64 rows"],
 )
@@ -84,17 +84,21 @@ def test_our_checksum_is_the_one_of_hdf5(tmp_path: Path) -> None:
         np.full(4096, 255, np.uint8),
         rng.integers(0, 256, 4096).astype(np.uint8),
         rng.integers(0, 256, 60000).astype(np.uint8),
+        rng.integers(0, 256, 2).astype(np.uint8),
+        rng.integers(0, 256, 514).astype(np.uint8),
         np.r_[np.zeros(4094, np.uint8), [255, 255]].astype(np.uint8),
     ]
     for block in blocks:
         with h5py.File(tmp_path / "f.h5", "w") as file:
             item = file.create_dataset("x", data=block, chunks=block.shape, fletcher32=True)
             stored = item.id.read_direct_chunk((0,))[1]
-        assert int(fletcher32(block.view(np.uint16))) == int.from_bytes(stored[-4:], "little")
+        assert int(fletcher32(block.view(np.uint16), WEIGHTS)) == int.from_bytes(
+            stored[-4:], "little"
+        )
 
 
 def test_tiles_fit_into_memory_and_cover_all_rows() -> None:
-    assert tile_rows(10**5, 2**31) * 10**5 * 20 <= 2**31
+    assert tile_rows(10**5, 2**31) * 10**5 * 24 <= 2**31
     assert tile_rows(10**5, 1) == 8
     assert tile_rows(100, 2**40) == 2048
     assert list(tiles(20, 8)) == [(0, 8), (8, 16), (16, 20)]
