@@ -57,6 +57,7 @@ def test_notebook_runs(path: Path, kernel: str, tmp_path: Path) -> None:
     client.execute()
     assert not os.listdir(tmp_path), "a notebook leaves files behind"
     assert "all hold" in _printed(notebook)
+    assert _figures(notebook) == _figures(read(path)) > 0
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -66,8 +67,6 @@ def test_notebook_is_committed_with_its_results(path: Path) -> None:
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     counts = [cell.execution_count for cell in cells]
     assert counts == list(range(1, len(cells) + 1)), "not run from top to bottom"
-    kinds = {kind for cell in cells for out in cell.outputs for kind in out.get("data", {})}
-    assert "image/png" in kinds
     assert not any(out.output_type == "error" for cell in cells for out in cell.outputs)
     assert "all hold" in _printed(notebook)
 
@@ -75,6 +74,11 @@ def test_notebook_is_committed_with_its_results(path: Path) -> None:
 def read(path: Path) -> Any:
     reader: Any = nbformat.read
     return reader(path, as_version=4)
+
+
+def _figures(notebook: Any) -> int:
+    outputs = [out for cell in notebook.cells for out in cell.get("outputs", ())]
+    return sum("image/png" in out.get("data", {}) for out in outputs)
 
 
 def _printed(notebook: Any) -> str:
