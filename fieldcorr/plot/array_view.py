@@ -20,6 +20,7 @@ from fieldcorr.configurations.text import (
     parse_configuration,
 )
 from fieldcorr.errors import ConfigurationError
+from fieldcorr.plot.fitted import FittedText
 from fieldcorr.plot.style import (
     ANODE,
     CATHODE,
@@ -211,17 +212,14 @@ def _draw_contact(ax: Axes, outline: FloatArray, name: str, sign: int) -> None:
         linewidth=1.8 if sign else 0.6,
         zorder=2,
     )
-    x, z = outline.mean(axis=0)
-    ax.text(
-        x,
-        z,
-        name + {1: "+", -1: MINUS, 0: ""}[sign],
-        ha="center",
-        va="center_baseline",
-        fontsize=SMALL - (0 if sign and len(name) < 2 else 1),
-        fontweight="bold" if sign else "normal",
-        color={1: ANODE, -1: "white", 0: INK}[sign],
-        zorder=3,
+    ax.add_artist(
+        FittedText(
+            outline,
+            name + {1: "+", -1: MINUS, 0: ""}[sign],
+            fontweight="bold" if sign else "normal",
+            color={1: ANODE, -1: "white", 0: INK}[sign],
+            zorder=3,
+        )
     )
 
 

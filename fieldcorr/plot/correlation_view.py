@@ -200,7 +200,7 @@ def embedding(
 
     Notes
     -----
-    Every configuration is a point of the unit sphere in at most 15 dimensions, and r is the cosine
+    Every configuration is a point on a unit sphere of up to 15 dimensions, and r is the cosine
     of the angle between two points. The picture is the projection onto principal axes, so points
     near the rim are shown nearly as they are, others lie mostly in other directions.
     """

@@ -22,6 +22,7 @@ try:
     from matplotlib.axes import Axes as Axes
     from matplotlib.figure import Figure as Figure
     from matplotlib.figure import SubFigure as SubFigure
+    from matplotlib.text import Text as Text
 except ImportError as error:
     raise MissingExtraError(
         "plots need matplotlib: install fieldcorr[plot], or matplotlib itself"

@@ -1,5 +1,6 @@
 """Pictures of arrays: orientation, labels, signs without colour."""
 
+from io import BytesIO
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from fieldcorr import plot
 from fieldcorr.errors import ConfigurationError
 from fieldcorr.model import Model
 from fieldcorr.plot.array_view import polarity_of
+from fieldcorr.plot.fitted import FittedText
 from fieldcorr.store import Store
 
 
@@ -49,6 +51,20 @@ def test_cathodes_are_filled_and_anodes_open(bundled_model: Model) -> None:
     assert to_rgb(contacts[12].get_facecolor()) == white
     assert sum(to_rgb(contacts[3].get_facecolor())) < 1.5
     assert contacts[3].get_linewidth() > contacts[4].get_linewidth()
+
+
+@pytest.mark.parametrize("size", [(1.0, 2.0), (3.0, 6.0)])
+def test_labels_fit_their_contacts(bundled_model: Model, size: tuple[float, float]) -> None:
+    figure = Figure(figsize=size, layout="constrained")
+    ax: Any = figure.add_subplot()
+    plot.array(bundled_model, "0- 5+ 11+ 12-", ax=ax)
+    figure.savefig(BytesIO())
+    for text in ax.texts:
+        if isinstance(text, FittedText):
+            box = np.ptp(ax.transData.transform(text._box), axis=0)
+            label = text.get_window_extent()
+            assert label.width <= box[0] + 1  # glyphs end on whole pixels
+            assert label.height <= box[1] + 1
 
 
 def test_title_names_the_configuration(bundled_model: Model) -> None:
