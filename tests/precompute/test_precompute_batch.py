@@ -262,6 +262,18 @@ def test_the_cache_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert loaded["x"].size == 128
 
 
+def test_the_cache_executes_nothing(tmp_path: Path) -> None:
+    from fieldcorr.precompute.cache import Cache
+
+    class Trap:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return (Path.touch, (tmp_path / "trapped",))
+
+    np.savez(tmp_path / "key.npz", x=np.array([Trap()], dtype=object))
+    assert Cache(tmp_path, fallback=tmp_path).load("key") is None
+    assert not (tmp_path / "trapped").exists()
+
+
 def test_the_folder_of_the_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from fieldcorr.precompute.cache import default_folder
 

@@ -16,7 +16,7 @@ from fieldcorr.drive import contact_currents
 from fieldcorr.lagrange import CellLocator, cell_dofs, interpolate, node_points
 from fieldcorr.store import Options, WorkFolder, write_store
 
-NAMES = ("0", "1", "2", "3", "4")
+NAMES = ("0", "1", "2", "3", "4", "5")
 
 
 def cube(steps: int = 2) -> tuple[NDArray[np.float64], NDArray[np.int32]]:

@@ -128,6 +128,13 @@ def test_a_declared_shape_without_data(name: str, changed: Callable[[Change], Pa
     assert "bytes; the file has" in message or "has shape" in message
 
 
+def test_data_that_was_never_written(changed: Callable[[Change], Path]) -> None:
+    """HDF5 reads zeros where nothing is stored; here the size alone would fit."""
+    options = {"shape": (180, 180), "dtype": "<f4", "chunks": (8, 180), "fletcher32": True}
+    message = refusal(changed(replace("/correlation/matrix", **options)))
+    assert "/correlation/matrix holds 0 bytes instead of" in message
+
+
 @pytest.mark.parametrize("target", ["/correlation/embedding", "/contacts", "/mesh"])
 @pytest.mark.parametrize("link", [h5py.SoftLink("/x"), h5py.ExternalLink("/etc/passwd", "/x")])
 def test_links_that_leave(target: str, link: object, changed: Callable[[Change], Path]) -> None:

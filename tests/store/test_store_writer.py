@@ -16,6 +16,7 @@ import pytest
 from fieldcorr.errors import StoreError
 from fieldcorr.store import Options, WorkFolder, check_store, open_store, write_store
 from fieldcorr.store._kernels import WEIGHTS, fletcher32
+from fieldcorr.store.skeleton import build_skeleton
 from fieldcorr.store.stream import tile_rows, tiles
 from tests.store.synthetic import content_hash, make_store, settled_values, values
 
@@ -228,7 +229,46 @@ def test_torn_tiles_are_written_again(tmp_path: Path, small_store: Path) -> None
     assert content_hash(path) == content_hash(small_store)
 
 
-def stop_before_the_end(path: Path, content: dict[str, Any], *, inputs: str) -> None:
+def test_tiles_between_finished_ones_are_written_again(tmp_path: Path) -> None:
+    """Several chunks of neighbours, some of whose tiles are lost while others are kept."""
+    content = {
+        **values(contacts=6),
+        "/provenance/settings": settled_values()["/provenance/settings"],
+    }
+    options = Options(memory=1)
+    whole = make_store(tmp_path / "whole.h5", content, options=options)
+    path = tmp_path / "torn.h5"
+    stop_before_the_end(path, content, inputs="{}", options=options)
+    draft = path.with_name("torn.h5.partial") / "store.h5"
+    with h5py.File(draft) as file:
+        matrix, data = file["/correlation/matrix"].id, file["/neighbourhoods/data"].id
+        assert data.get_num_chunks() > 8
+        ends = [matrix.get_chunk_info(k) for k in (3, 20, 40)]
+        middles = [data.get_chunk_info(k) for k in (2, 6)]
+    with draft.open("r+b") as raw:
+        for place in ends:  # the checksum alone
+            raw.seek(place.byte_offset + place.size - 3)
+            raw.write(b"\xa5")
+        for place in middles:
+            raw.seek(place.byte_offset + place.size // 2)
+            raw.write(b"torn")
+    make_store(path, content, options=options)
+    assert content_hash(path) == content_hash(whole)
+
+
+def test_room_for_tiles_costs_no_disk(tmp_path: Path) -> None:
+    """Otherwise every byte of a large store would be written twice."""
+    path = tmp_path / "skeleton.h5"
+    content = {**settled_values(), "/neighbourhoods/indptr": np.zeros(181, np.int64)}
+    streams = {"/neighbourhoods/data": (10**8,), "/neighbourhoods/indices": (10**8,)}
+    build_skeleton(path, content, streams, {})
+    assert path.stat().st_size > 12 * 10**8
+    assert path.stat().st_blocks * 512 < 10**7
+
+
+def stop_before_the_end(
+    path: Path, content: dict[str, Any], *, inputs: str, options: Options | None = None
+) -> None:
     """Write all tiles of a store, then stop as Ctrl-C does."""
 
     def stop() -> dict[str, Any]:
@@ -237,4 +277,4 @@ def stop_before_the_end(path: Path, content: dict[str, Any], *, inputs: str) -> 
     with WorkFolder(path) as folder:
         folder.claim(inputs)
         with pytest.raises(KeyboardInterrupt):
-            write_store(folder, content, run=stop)
+            write_store(folder, content, options=options, run=stop)
