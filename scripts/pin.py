@@ -20,7 +20,7 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ["hatchling", "editables"]
 TEST_EXTRAS = ["mesh", "plot", "export", "notebooks", "docs"]
-TEST_TOOLS = ["ruff", "mypy", "pytest", "pytest-xdist", "hypothesis"]
+TEST_TOOLS = ["ruff", "mypy", "pytest", "pytest-xdist", "hypothesis", "scikit-fem"]
 
 
 def closure(requirements: Iterable[str], extras: dict[str, list[str]]) -> set[str]:
