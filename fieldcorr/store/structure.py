@@ -151,6 +151,9 @@ def _verify_dataset(group: h5py.h5g.GroupID | None, entry: Entry, sizes: Sizes, 
     item = _open_member(group, entry.name, path)
     if not isinstance(item, h5py.h5d.DatasetID) or item.shape is None:
         raise StoreError(f"{path}: {entry.path} is not a dataset")
+    if item.get_space().get_simple_extent_dims(True) != item.shape:
+        # HDF5 2.0 crashes on some that claim to grow beyond what their chunk index can hold.
+        raise StoreError(f"{path}: {entry.path} is not of fixed size")
     itemsize = _verify_type(item, entry, path)
     problem = sizes.mismatch(entry, item.shape)
     if problem:

@@ -77,6 +77,35 @@ def forge_size(data: bytearray, rng: Rng) -> None:
     struct.pack_into("<I", data, end, lookup3(bytes(data[start:end])))
 
 
+def forge_index(data: bytearray, rng: Rng) -> None:
+    """Change an entry of a chunk index or of the tree of a large group; repair the checksum."""
+    places = [p for p in signatures(data) if data[p : p + 4] in INDEX_SIZES]
+    start = places[int(rng.integers(len(places)))]
+    end = start + INDEX_SIZES[bytes(data[start : start + 4])]
+    if data[start : start + 4] == b"FADB":
+        end = index_block_end(data, start)
+    place = int(rng.integers(start + 4, end))
+    if rng.integers(2):
+        data[place] = int(rng.choice([0, 1, 2, 127, 128, 255, int(rng.integers(256))]))
+    else:
+        place = min(place, end - 8)
+        huge = int(rng.choice([0, 1, 2**31 - 1, 2**32, 2**40, 2**62, 2**64 - 1, len(data) - 5]))
+        struct.pack_into("<Q", data, place, huge)
+    struct.pack_into("<I", data, end, lookup3(bytes(data[start:end])))
+
+
+INDEX_SIZES = {b"FAHD": 24, b"FADB": 0, b"BTHD": 34, b"FRHP": 142}
+"""Bytes before the checksum of HDF5's fixed arrays, trees and heaps."""
+
+
+def index_block_end(data: bytearray, start: int) -> int:
+    """Return where the checksum of a fixed array's block stands; its header has its size."""
+    header = int.from_bytes(data[start + 6 : start + 14], "little")
+    entry_size = int(data[header + 6])
+    count = int.from_bytes(data[header + 8 : header + 16], "little")
+    return start + 14 + count * entry_size
+
+
 def signatures(data: bytearray) -> list[int]:
     """Return where HDF5's structures begin."""
     found = [0]
@@ -204,6 +233,7 @@ RAW: tuple[Callable[[bytearray, Rng], None], ...] = (
     copy_block,
     forge_header,
     forge_size,
+    forge_index,
 )
 
 THROUGH_HDF5: tuple[Callable[[h5py.File, Rng], None], ...] = (

@@ -7,7 +7,15 @@ from pathlib import Path
 import h5py
 import pytest
 
-from tests.store.mutations import RAW, THROUGH_HDF5, header_end, lookup3, signatures
+from tests.store.mutations import (
+    INDEX_SIZES,
+    RAW,
+    THROUGH_HDF5,
+    header_end,
+    index_block_end,
+    lookup3,
+    signatures,
+)
 from tests.store.synthetic import make_store, values
 
 TRIALS = 2100
@@ -28,6 +36,15 @@ def test_the_forger_knows_the_checksum_of_hdf5(victim: Path) -> None:
         end = header_end(data, start)
         assert end is not None
         assert int.from_bytes(data[end : end + 4], "little") == lookup3(bytes(data[start:end]))
+    kinds = set()
+    for start in signatures(data):
+        kind = bytes(data[start : start + 4])
+        if kind in INDEX_SIZES:
+            kinds.add(kind)
+            end = start + INDEX_SIZES[kind]
+            end = index_block_end(data, start) if kind == b"FADB" else end
+            assert int.from_bytes(data[end : end + 4], "little") == lookup3(bytes(data[start:end]))
+    assert kinds == set(INDEX_SIZES)
 
 
 def test_damaged_stores_give_an_error_or_the_right_answer(victim: Path) -> None:
