@@ -2,7 +2,7 @@
 
 What flows in: a model. What flows out: a finished store. ``plan`` counts, ``fields`` solves or
 takes from the ``cache``, ``embed`` turns lead fields into unit vectors, ``estimate`` says how sure
-r is, ``provenance`` records, ``batch`` puts the stages in order.
+r is, ``content`` records, ``batch`` puts the stages in order.
 """
 
 import sys

@@ -27,10 +27,10 @@ from fieldcorr.mesh import Mesh
 from fieldcorr.model import Model, load_model
 from fieldcorr.precompute import estimate as estimation
 from fieldcorr.precompute.cache import Cache, code_hash, default_folder
+from fieldcorr.precompute.content import lead_field_values, run_record, texts
 from fieldcorr.precompute.embed import drive_currents, embed
 from fieldcorr.precompute.fields import lead_field, load_mesh
 from fieldcorr.precompute.plan import contacts_of, stores_matrix
-from fieldcorr.precompute.provenance import run_record, texts
 from fieldcorr.precompute.verify import direct_defect
 from fieldcorr.store import Options, Store, WorkFolder, open_store, write_store
 from fieldcorr.store.layout import FORMAT
@@ -243,7 +243,7 @@ class Batch:
                 if coarse is not None:
                     identities |= direct_defect(self.model, coarse, polarity)
         return {
-            **_lead_field_values(self.model, solved.main, slim=self.slim),
+            **lead_field_values(self.model, solved.main, slim=self.slim),
             "/configurations/id": configuration_ids(polarity),
             "/configurations/polarity": polarity,
             "/configurations/current": current,
@@ -298,28 +298,3 @@ class Batch:
             memory=self.options.memory,
             seconds=self.seconds,
         )
-
-
-def _lead_field_values(model: Model, field: LeadField, *, slim: bool) -> dict[str, Any]:
-    """Return the datasets of /contacts, /leadfield and /mesh."""
-    kind = model.measure.kind
-    values = {
-        "/contacts/name": field.contact_names,
-        "/contacts/position": field.contact_positions,
-        "/contacts/area": field.contact_areas,
-        "/leadfield/points": field.points,
-        "/leadfield/weight": field.weight,
-        "/leadfield/potential": field.potential,
-        "/leadfield/gram": field.gram_of("potential" if kind == "magnitude" else kind),
-        "/leadfield/admittance": field.admittance,
-    }
-    if slim:
-        return values
-    return {
-        **values,
-        "/leadfield/nodal": field.nodal,
-        "/mesh/points": field.mesh.points,
-        "/mesh/cells": field.mesh.cells,
-        "/mesh/tags": field.mesh.cell_tags,
-        "/mesh/tissues": field.mesh.tissues,
-    }

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import fieldcorr
-from fieldcorr.store.skeleton import fsync_folder
+from fieldcorr.store.disk import fsync_folder
 
 LIMIT_BYTES = 4 << 30
 """The cache is kept below this size."""

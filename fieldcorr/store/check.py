@@ -54,7 +54,7 @@ def check_store(
     except StoreError as error:
         return [Finding("structure", _without_path(error, path))]
     with store, kernel_threads(threads):
-        findings = list(_check_digests(store, progress))
+        findings = _guarded("checksums", store, lambda: _check_digests(store, progress))
         if not findings:
             # Numbers that are not what was written are not worth interpreting.
             findings += _check_values(store, memory, progress)

@@ -115,7 +115,7 @@ def check_fields(store: Store) -> Iterator[Finding]:
 
 def check_provenance(store: Store) -> Iterator[Finding]:
     """Texts are JSON where they should be; the settings agree with the attributes."""
-    for name in ("hashes", "settings", "versions", "identities", "error_estimate", "run"):
+    for name in ("device", "origin", "settings", "solver", "error_estimate", "run"):
         store.record(name)
     settings = store.record("settings")["neighbourhoods"]
     for name, value in (("threshold", store.threshold), ("top_k", store.top_k)):
@@ -123,8 +123,8 @@ def check_provenance(store: Store) -> Iterator[Finding]:
             yield Finding(
                 "/neighbourhoods", f"{name} is {value}, the settings say {settings[name]}"
             )
-    if not np.isfinite(store.array("/provenance/residuals")).all():
-        yield Finding("/provenance/residuals", "has a value that is not finite")
+    if not np.isfinite(store.record("solver")["residuals"]).all():
+        yield Finding("/provenance/solver", "has a residual that is not finite")
 
 
 CHECKS: Mapping[str, Callable[[Store], Iterator[Finding]]] = {

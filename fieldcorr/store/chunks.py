@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from fieldcorr.store import layout
 from fieldcorr.store.digest import combine, digest_block
+from fieldcorr.store.disk import write_all
 from fieldcorr.store.layout import Entry
-from fieldcorr.store.skeleton import write_all
 
 DIGEST = 4
 GROUP = 16

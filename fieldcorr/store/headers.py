@@ -1,12 +1,14 @@
-"""Text attributes, read without HDF5's own code for them.
+"""Object headers, read without HDF5's own code.
 
-What flows in: the raw file and the address of an object. What flows out: its text attributes.
+What flows in: the raw file and the address of an object. What flows out: its text attributes, how a
+group keeps its links, how a dataset finds its chunks.
 
-HDF5 keeps text of variable length in "global heaps" that carry no checksum, and HDF5 2.0 loops for
-ever on a damaged one. A store's reader must not hang on any file, so it reads the few attributes
-that it needs itself: object headers of version 2, attribute messages of version 1 to 3, heap
-collections, every length checked against the bytes at hand. What it does not understand it does
-not find.
+A reader must neither hang nor crash on any file. HDF5 2.0 does: it loops for ever on a damaged
+heap of variable-length texts (which has no checksum), and it crashes on forged trees and heaps of
+large groups. So the few texts that matter are read here, and what a store never has (large groups,
+other chunk indices) is refused before HDF5 looks at it. Understood are object headers of version
+2, attribute messages of version 1 to 3, and heap collections, every length checked against the
+bytes at hand. What is not understood is not found.
 """
 
 import struct
@@ -18,8 +20,14 @@ MAX_HEADER = 1 << 16
 MAX_HEAP = 1 << 20
 MAX_CHUNKS = 16
 
-ATTRIBUTE, CONTINUATION = 0x0C, 0x10
+LINK_INFO, LAYOUT, ATTRIBUTE, CONTINUATION, SYMBOL_TABLE, ATTRIBUTE_INFO = 2, 8, 12, 16, 17, 21
 FIXED_TEXT, VARIABLE = 3, 9
+NOWHERE = b"\xff" * 8
+
+SINGLE_CHUNK, FIXED_ARRAY = 1, 3
+"""Chunk indices that a store's datasets have."""
+
+Messages = list[tuple[int, bytes]]
 
 
 class HeaderError(Exception):
@@ -36,23 +44,54 @@ class Attribute:
     value: bytes
 
 
-def text_attributes(file: BinaryIO, address: int) -> dict[str, str]:
-    """Return the scalar text attributes of the object at an address.
+def read_messages(file: BinaryIO, address: int) -> Messages:
+    """Return type and body of every message of the object header at an address.
 
     Raises
     ------
-    HeaderError, struct.error, UnicodeDecodeError
-        The bytes there are no object header, or a text is damaged.
+    HeaderError, struct.error
+        The bytes there are no object header of version 2.
     """
+    return list(_messages(file, address))
+
+
+def text_attributes(file: BinaryIO, messages: Messages) -> dict[str, str]:
+    """Return the scalar text attributes of an object."""
     found = {}
-    for message in _messages(file, address):
-        attribute = _attribute(message)
+    for kind, body in messages:
+        attribute = _attribute(body) if kind == ATTRIBUTE else None
         if attribute is not None and attribute.is_scalar:
             if attribute.kind == FIXED_TEXT:
                 found[attribute.name.decode()] = attribute.value.rstrip(b"\0").decode()
             elif attribute.kind == VARIABLE:
                 found[attribute.name.decode()] = _heap_text(file, attribute.value).decode()
     return found
+
+
+def is_self_contained(messages: Messages) -> bool:
+    """Tell whether links and attributes are all in the header: no tree, no heap behind it."""
+    for kind, body in messages:
+        if kind == SYMBOL_TABLE:
+            return False
+        if kind in (LINK_INFO, ATTRIBUTE_INFO):
+            # The number of the last creation, where it is kept, stands before the address.
+            skip = 2 + (0 if not body[1] & 1 else 8 if kind == LINK_INFO else 2)
+            if body[skip : skip + 8] != NOWHERE:
+                return False
+    return True
+
+
+def chunk_index(messages: Messages) -> int | None:
+    """Return the kind of a dataset's chunk index; None when it is not chunked."""
+    for kind, body in messages:
+        if kind == LAYOUT:
+            version, form = body[0], body[1]
+            if form != 2:
+                return None
+            # Version 4: flags, number of dimensions, bytes per dimension, dimensions, index.
+            place = 5 + body[3] * body[4]
+            return body[place] if version == 4 and place < len(body) else 0
+    return None
 
 
 def _read(file: BinaryIO, address: int, size: int, limit: int) -> bytes:
@@ -65,8 +104,8 @@ def _read(file: BinaryIO, address: int, size: int, limit: int) -> bytes:
     return data
 
 
-def _messages(file: BinaryIO, address: int) -> Iterator[bytes]:
-    """Yield the attribute messages of an object header, continuation blocks included."""
+def _messages(file: BinaryIO, address: int) -> Iterator[tuple[int, bytes]]:
+    """Yield the messages of an object header, continuation blocks included."""
     start = _read(file, address, 6, MAX_HEADER)
     flags = start[5]
     if start[:5] != b"OHDR\x02":
@@ -85,8 +124,8 @@ def _messages(file: BinaryIO, address: int) -> Iterator[bytes]:
                 if more[:4] != b"OCHK":
                     raise HeaderError("no continuation block")
                 blocks.append(more[4:-4])
-            elif kind == ATTRIBUTE:
-                yield body
+            else:
+                yield kind, body
     raise HeaderError("too many continuation blocks")
 
 

@@ -18,7 +18,7 @@ SAMPLED_ROWS = 256
 
 def describe_store(store: Store) -> dict[str, Any]:
     """Return the facts of a store by name."""
-    settings = store.record("settings")
+    settings, solver = store.record("settings"), store.record("solver")
     return {
         "path": str(store.path),
         "size_bytes": store.path.stat().st_size,
@@ -39,11 +39,10 @@ def describe_store(store: Store) -> dict[str, Any]:
         "neighbours_stored": store.nnz,
         "neighbours_per_row": neighbour_counts(store),
         "solver": settings["solver"],
-        "largest_residual": float(np.max(store.array("/provenance/residuals"))),
-        "identities": store.record("identities"),
+        "largest_residual": float(np.max(solver["residuals"])),
+        "identities": solver["identities"],
         "error_estimate": store.record("error_estimate"),
-        "hashes": store.record("hashes"),
-        "versions": store.record("versions"),
+        **store.record("origin"),
         "run": store.record("run"),
     }
 

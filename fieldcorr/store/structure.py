@@ -9,7 +9,6 @@ filters other than HDF5's own checksum are refused.
 
 import json
 import os
-import struct
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,7 +23,15 @@ from numpy.typing import NDArray
 from fieldcorr.errors import FieldcorrError, StoreError
 from fieldcorr.store import layout
 from fieldcorr.store.digest import digest_array
-from fieldcorr.store.headers import HeaderError, text_attributes
+from fieldcorr.store.headers import (
+    FIXED_ARRAY,
+    SINGLE_CHUNK,
+    Messages,
+    chunk_index,
+    is_self_contained,
+    read_messages,
+    text_attributes,
+)
 from fieldcorr.store.layout import Entry, Group, Sizes
 
 
@@ -68,22 +75,24 @@ def open_file(path: Path) -> h5py.File:
 
 def verify_structure(file: h5py.File, path: Path) -> Structure:
     """Verify groups, datasets, types, shapes, storage and the row pointers."""
-    with damage_is_store_error(path):
-        version = _verify_root(file, path)
-        groups = {group.path: _open_group(file, group, path) for group in layout.GROUPS[1:]}
+    with damage_is_store_error(path), path.open("rb") as raw:
+        version = _verify_root(file, raw, path)
+        groups = {group.path: _open_group(file, raw, group, path) for group in layout.GROUPS[1:]}
         families = frozenset(f for f in layout.FAMILIES if _has_family(groups, f))
         entries = tuple(layout.select(families))
         sizes = Sizes()
         for entry in entries:
-            _verify_dataset(groups[entry.group], entry, sizes, path)
+            _verify_dataset(groups[entry.group], raw, entry, sizes, path)
         _verify_sizes(sizes.values, path)
         _verify_pointers(file, sizes.values, path)
     return Structure(version, sizes.values, families, entries)
 
 
-def _verify_root(file: h5py.File, path: Path) -> str:
-    with path.open("rb") as raw:
-        texts = texts_of(file.id, raw)
+def _verify_root(file: h5py.File, raw: BinaryIO, path: Path) -> str:
+    messages = header_of(file.id, raw)
+    if not is_self_contained(messages):
+        raise StoreError(f"{path}: not a store: the root group is not kept in its header")
+    texts = text_attributes(raw, messages)
     if "fieldcorr-format" not in texts:
         raise StoreError(f"{path}: not a store: no text attribute fieldcorr-format")
     version = texts["fieldcorr-format"]
@@ -95,12 +104,9 @@ def _verify_root(file: h5py.File, path: Path) -> str:
     return version
 
 
-def texts_of(item: h5py.h5g.GroupID | h5py.h5d.DatasetID, raw: BinaryIO) -> dict[str, str]:
-    """Read the text attributes of an object from the raw file, without HDF5's heap code."""
-    try:
-        return text_attributes(raw, int(h5py.h5o.get_info(item).addr))
-    except (HeaderError, struct.error) as error:
-        raise StoreError(f"{raw.name}: damaged attributes: {error}") from error
+def header_of(item: h5py.h5g.GroupID | h5py.h5d.DatasetID, raw: BinaryIO) -> Messages:
+    """Read the header of an open object from the raw file."""
+    return read_messages(raw, int(h5py.h5o.get_info(item).addr))
 
 
 def number_attribute(group: h5py.Group, name: str, count: int, path: Path) -> list[float]:
@@ -112,7 +118,9 @@ def number_attribute(group: h5py.Group, name: str, count: int, path: Path) -> li
     return [value.item() for value in np.atleast_1d(group.attrs[name])]
 
 
-def _open_group(file: h5py.File, group: Group, path: Path) -> h5py.h5g.GroupID | None:
+def _open_group(
+    file: h5py.File, raw: BinaryIO, group: Group, path: Path
+) -> h5py.h5g.GroupID | None:
     """Open a group of the file itself; None when an optional one is absent."""
     name = group.path.strip("/")
     if group.presence != "always" and not file.id.links.exists(name.encode()):
@@ -120,6 +128,8 @@ def _open_group(file: h5py.File, group: Group, path: Path) -> h5py.h5g.GroupID |
     opened = _open_member(file.id, name, path)
     if not isinstance(opened, h5py.h5g.GroupID):
         raise StoreError(f"{path}: {group.path} is not a group")
+    if not is_self_contained(header_of(opened, raw)):
+        raise StoreError(f"{path}: {group.path} is not kept in its header")
     for attribute in group.attributes:
         if not h5py.h5a.exists(opened, attribute.encode()):
             raise StoreError(f"{path}: {group.path} lacks the attribute {attribute}")
@@ -146,15 +156,19 @@ def _open_member(parent: h5py.h5g.GroupID | None, name: str, path: Path) -> Any:
     return h5py.h5o.open(parent, encoded)
 
 
-def _verify_dataset(group: h5py.h5g.GroupID | None, entry: Entry, sizes: Sizes, path: Path) -> None:
+def _verify_dataset(
+    group: h5py.h5g.GroupID | None, raw: BinaryIO, entry: Entry, sizes: Sizes, path: Path
+) -> None:
     # HDF5's own identifiers: the convenient layer above them costs several times as much.
     item = _open_member(group, entry.name, path)
     if not isinstance(item, h5py.h5d.DatasetID) or item.shape is None:
         raise StoreError(f"{path}: {entry.path} is not a dataset")
-    if item.get_space().get_simple_extent_dims(True) != item.shape:
+    if item.get_space().get_simple_extent_dims(maxdims=1) != item.shape:
         # HDF5 2.0 crashes on some that claim to grow beyond what their chunk index can hold.
         raise StoreError(f"{path}: {entry.path} is not of fixed size")
     itemsize = _verify_type(item, entry, path)
+    if chunk_index(header_of(item, raw)) not in (None, SINGLE_CHUNK, FIXED_ARRAY):
+        raise StoreError(f"{path}: {entry.path} has another chunk index than a fixed array")
     problem = sizes.mismatch(entry, item.shape)
     if problem:
         raise StoreError(f"{path}: {problem}")
@@ -258,5 +272,5 @@ def read_verified(
 
 def encoding_of(item: h5py.HLObject, raw: BinaryIO) -> tuple[str | None, str | None]:
     """Return the two attributes by which anndata knows an element."""
-    texts = texts_of(item.id, raw)
+    texts = text_attributes(raw, header_of(item.id, raw))
     return texts.get("encoding-type"), texts.get("encoding-version")

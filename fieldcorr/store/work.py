@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Self
 
 from fieldcorr.errors import StoreError
-from fieldcorr.store.skeleton import fsync_folder, write_text
+from fieldcorr.store.disk import fsync_folder, write_text
 
 _REASONS = {
     errno.ENOSPC: "the disk is full",

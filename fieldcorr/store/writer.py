@@ -21,7 +21,8 @@ from fieldcorr._parallel import threads as kernel_threads
 from fieldcorr.errors import StoreError
 from fieldcorr.store import layout
 from fieldcorr.store.chunks import ChunkedFile
-from fieldcorr.store.skeleton import Values, build_skeleton, fsync_folder, read_plan, write_all
+from fieldcorr.store.disk import fsync_folder, write_all
+from fieldcorr.store.skeleton import Values, build_skeleton, read_plan
 from fieldcorr.store.stream import Neighbourhoods, TileWriter, count_all, tile_rows
 from fieldcorr.store.work import WorkFolder, storage_errors
 

@@ -50,7 +50,7 @@ def content(k: int) -> dict[str, Any]:
     """Return the small datasets of a store with k configurations and no fields."""
     rng = np.random.default_rng(3)
     settings = {"neighbourhoods": {"threshold": 0.0, "top_k": 0}}
-    texts = ("device", "hashes", "versions", "identities", "error_estimate")
+    texts = ("device", "origin", "solver", "error_estimate")
     return {
         "/contacts/name": [str(e) for e in range(CONTACTS)],
         "/contacts/position": rng.normal(size=(CONTACTS, 3)),
@@ -65,7 +65,6 @@ def content(k: int) -> dict[str, Any]:
         "/correlation/embedding": unit_rows(k, RANK),
         "/provenance/model": "",
         "/provenance/settings": json.dumps(settings),
-        "/provenance/residuals": np.zeros(CONTACTS),
         **{f"/provenance/{name}": "{}" for name in texts},
     }
 

@@ -79,7 +79,7 @@ def forge_size(data: bytearray, rng: Rng) -> None:
 
 def forge_index(data: bytearray, rng: Rng) -> None:
     """Change an entry of a chunk index or of the tree of a large group; repair the checksum."""
-    places = [p for p in signatures(data) if data[p : p + 4] in INDEX_SIZES]
+    places = [p for p in signatures(data) if bytes(data[p : p + 4]) in INDEX_SIZES]
     start = places[int(rng.integers(len(places)))]
     end = start + INDEX_SIZES[bytes(data[start : start + 4])]
     if data[start : start + 4] == b"FADB":

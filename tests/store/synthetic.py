@@ -111,11 +111,13 @@ def values(
         "/correlation/embedding": embedding_from_gram(current, field["/leadfield/gram"]),
         "/provenance/model": 'name = "synthetic"\n',
         "/provenance/device": "{}",
-        "/provenance/hashes": json.dumps({"model": "0" * 64, "mesh": "1" * 64}),
+        "/provenance/origin": json.dumps(
+            {"hashes": {"model": "0" * 64, "mesh": "1" * 64}, "versions": {"fieldcorr": "0"}}
+        ),
         "/provenance/settings": json.dumps(settings()),
-        "/provenance/versions": json.dumps({"fieldcorr": "0"}),
-        "/provenance/residuals": np.full(contacts, 1e-9),
-        "/provenance/identities": json.dumps({"symmetry": 1e-12}),
+        "/provenance/solver": json.dumps(
+            {"residuals": [1e-9] * contacts, "iterations": 9, "identities": {"symmetry": 1e-12}}
+        ),
         "/provenance/error_estimate": "null",
     }
 

@@ -115,7 +115,12 @@ FORGERIES = {
     "cell": (_set("/mesh/cells", (2, 3), 99), "points outside /mesh/points"),
     "tag": (_set("/mesh/tags", 3, 4), "names a tissue that is not"),
     "name": (_set("/contacts/name", 1, b"0"), "names a contact twice"),
-    "residual": (_set("/provenance/residuals", 1, np.nan), "residuals: has a value"),
+    "residual": (
+        lambda f: _set(
+            "/provenance/solver", (), f["/provenance/solver"][()].replace(b"1e-09", b"NaN", 1)
+        )(f),
+        "has a residual that is not finite",
+    ),
     "settings": (_set("/provenance/settings", (), b"{"), "damaged"),
     "threshold": (
         lambda f: f["/neighbourhoods"].attrs.modify("threshold", 0.5),

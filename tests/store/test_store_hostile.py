@@ -21,7 +21,7 @@ def changed(small_store: Path, tmp_path: Path) -> Callable[[Change], Path]:
     def apply(change: Change) -> Path:
         path = tmp_path / "changed.h5"
         shutil.copy(small_store, path)
-        with h5py.File(path, "r+") as file:
+        with h5py.File(path, "r+", libver=("v110", "v110")) as file:
             change(file)
         return path
 
@@ -126,6 +126,52 @@ def test_a_declared_shape_without_data(name: str, changed: Callable[[Change], Pa
 
     message = refusal(changed(change))
     assert "bytes; the file has" in message or "has shape" in message
+
+
+def test_headers_of_an_older_kind(small_store: Path, tmp_path: Path) -> None:
+    """Their metadata has no checksum."""
+    path = tmp_path / "old.h5"
+    shutil.copy(small_store, path)
+    with h5py.File(path, "r+", libver=("earliest", "v110")) as file:
+        replace("/contacts/position", data=file["/contacts/position"][...])(file)
+    assert "no object header of version 2" in refusal(path)
+
+
+def test_a_large_group_is_refused_before_hdf5_looks_into_it(
+    changed: Callable[[Change], Path],
+) -> None:
+    """HDF5 crashes on forged trees of links; a store has none."""
+
+    def change(file: h5py.File) -> None:
+        for number in range(5):
+            file["contacts"].create_group(f"more {number}")
+        for number in range(5):
+            file["contacts"].create_group(f"and more {number}")
+
+    assert "/contacts is not kept in its header" in refusal(changed(change))
+
+
+def test_other_chunk_indices(changed: Callable[[Change], Path]) -> None:
+    def change(file: h5py.File) -> None:
+        data = file["/correlation/matrix"][...]
+        del file["/correlation/matrix"]
+        plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        plist.set_chunk((8, 180))
+        plist.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+        space = h5py.h5s.create_simple(data.shape)
+        group = file["correlation"].id
+        item = h5py.h5d.create(group, b"matrix", h5py.h5t.IEEE_F32LE, space, dcpl=plist)
+        item.write(h5py.h5s.ALL, h5py.h5s.ALL, data)
+
+    assert "another chunk index" in refusal(changed(change))
+
+
+def test_a_dataset_that_may_grow(changed: Callable[[Change], Path]) -> None:
+    def change(file: h5py.File) -> None:
+        data = file["/contacts/position"][...]
+        replace("/contacts/position", data=data, maxshape=(None, 3), chunks=(5, 3))(file)
+
+    assert "not of fixed size" in refusal(changed(change))
 
 
 def test_data_that_was_never_written(changed: Callable[[Change], Path]) -> None:

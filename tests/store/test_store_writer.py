@@ -185,7 +185,7 @@ def test_a_disk_that_is_too_small_is_noticed_first(
         make_store(tmp_path / "a.h5")
 
 
-@pytest.mark.parametrize("limit", [10_000, 100_000, 250_000, 380_000])
+@pytest.mark.parametrize("limit", [10_000, 100_000, 250_000, 360_000])
 def test_running_out_of_space_on_the_way(limit: int, tmp_path: Path, small_store: Path) -> None:
     """A file-size limit stops the write at that very byte, as a full disk does."""
     path = tmp_path / "full.h5"

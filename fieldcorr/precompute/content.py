@@ -1,7 +1,8 @@
-"""Where a store came from, as the texts that it carries.
+"""What a batch puts into its store besides r: lead field, mesh, and where they came from.
 
-What flows in: model, meshes, lead field, options. What flows out: the datasets of /provenance, and
-the record of the run, which alone differs between two runs of the same batch.
+What flows in: model, meshes, lead field, options. What flows out: the datasets of /contacts,
+/leadfield, /mesh and /provenance, and the record of the run, which alone differs between two runs
+of the same batch.
 """
 
 import json
@@ -77,17 +78,41 @@ def texts(
     }
     records = {
         "device": model.device.model_dump(mode="json"),
-        "hashes": hashes,
+        "origin": {"hashes": hashes, "versions": versions()},
         "settings": settings(model, options),
-        "versions": versions(),
-        "identities": dict(identities),
+        "solver": {
+            "residuals": field.residuals.tolist(),
+            "iterations": field.iterations,
+            "identities": dict(identities),
+        },
         "error_estimate": estimate,
     }
     encoded = {f"/provenance/{k}": json.dumps(v, sort_keys=True) for k, v in records.items()}
+    return {"/provenance/model": model.text, **encoded}
+
+
+def lead_field_values(model: Model, field: LeadField, *, slim: bool) -> dict[str, Any]:
+    """Return the datasets of /contacts, /leadfield and /mesh."""
+    kind = model.measure.kind
+    values = {
+        "/contacts/name": field.contact_names,
+        "/contacts/position": field.contact_positions,
+        "/contacts/area": field.contact_areas,
+        "/leadfield/points": field.points,
+        "/leadfield/weight": field.weight,
+        "/leadfield/potential": field.potential,
+        "/leadfield/gram": field.gram_of("potential" if kind == "magnitude" else kind),
+        "/leadfield/admittance": field.admittance,
+    }
+    if slim:
+        return values
     return {
-        "/provenance/model": model.text,
-        "/provenance/residuals": field.residuals,
-        **encoded,
+        **values,
+        "/leadfield/nodal": field.nodal,
+        "/mesh/points": field.mesh.points,
+        "/mesh/cells": field.mesh.cells,
+        "/mesh/tags": field.mesh.cell_tags,
+        "/mesh/tissues": field.mesh.tissues,
     }
 
 
