@@ -133,4 +133,5 @@ def _summarise(store: Store, seconds: float) -> None:
     note("\nNext:")
     note(f"  fieldcorr info {store.path}")
     note(f"  fieldcorr check {store.path}")
-    note(f"  fieldcorr duel {store.path} --help")
+    note(f"  fieldcorr duel new session.journal {store.path} --horizon 200")
+    note(f"  fieldcorr simulate store {store.path}")
