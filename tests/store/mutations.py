@@ -72,13 +72,13 @@ def forge_size(data: bytearray, rng: Rng) -> None:
     if end is None or end - start < 32:
         return
     place = int(rng.integers(start + 6, end - 8))
-    huge = int(rng.choice([2**31 - 1, 2**32, 2**40, 2**48, 2**62, 2**63]))
-    struct.pack_into("<Q", data, place, huge)
+    huge = [2**31 - 1, 2**32, 2**40, 2**48, 2**62, 2**63]
+    struct.pack_into("<Q", data, place, huge[int(rng.integers(len(huge)))])
     struct.pack_into("<I", data, end, lookup3(bytes(data[start:end])))
 
 
 def forge_index(data: bytearray, rng: Rng) -> None:
-    """Change an entry of a chunk index or of the tree of a large group; repair the checksum."""
+    """Change an entry of a chunk index; repair the checksum."""
     places = [p for p in signatures(data) if bytes(data[p : p + 4]) in INDEX_SIZES]
     start = places[int(rng.integers(len(places)))]
     end = start + INDEX_SIZES[bytes(data[start : start + 4])]
@@ -89,13 +89,13 @@ def forge_index(data: bytearray, rng: Rng) -> None:
         data[place] = int(rng.choice([0, 1, 2, 127, 128, 255, int(rng.integers(256))]))
     else:
         place = min(place, end - 8)
-        huge = int(rng.choice([0, 1, 2**31 - 1, 2**32, 2**40, 2**62, 2**64 - 1, len(data) - 5]))
-        struct.pack_into("<Q", data, place, huge)
+        choices = [0, 1, 2**31 - 1, 2**32, 2**40, 2**62, 2**64 - 1, len(data) - 5]
+        struct.pack_into("<Q", data, place, choices[int(rng.integers(len(choices)))])
     struct.pack_into("<I", data, end, lookup3(bytes(data[start:end])))
 
 
-INDEX_SIZES = {b"FAHD": 24, b"FADB": 0, b"BTHD": 34, b"FRHP": 142}
-"""Bytes before the checksum of HDF5's fixed arrays, trees and heaps."""
+INDEX_SIZES = {b"FAHD": 24, b"FADB": 0}
+"""Bytes before the checksum of the header of a fixed array; its block's size is in its header."""
 
 
 def index_block_end(data: bytearray, start: int) -> int:
