@@ -7,6 +7,10 @@ time of a ``with`` block. Nothing happens on import.
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import RLock
+
+_launching = RLock()
+# numba's own thread pool ends the process when two threads launch kernels at the same time.
 
 
 def available_threads() -> int:
@@ -30,14 +34,18 @@ def prefer_light_layer() -> None:
 
 @contextmanager
 def threads(count: int | None) -> Iterator[int]:
-    """Run numba kernels inside the block on ``count`` threads (None: as many as numba has)."""
+    """Run numba kernels inside the block on ``count`` threads (None: as many as numba has).
+
+    Other Python threads that want to do the same wait for the end of the block.
+    """
     import numba
 
     prefer_light_layer()
-    before = numba.get_num_threads()
-    chosen = before if count is None else max(1, min(count, numba.config.NUMBA_NUM_THREADS))
-    numba.set_num_threads(chosen)
-    try:
-        yield chosen
-    finally:
-        numba.set_num_threads(before)
+    with _launching:
+        before = numba.get_num_threads()
+        chosen = before if count is None else max(1, min(count, numba.config.NUMBA_NUM_THREADS))
+        numba.set_num_threads(chosen)
+        try:
+            yield chosen
+        finally:
+            numba.set_num_threads(before)

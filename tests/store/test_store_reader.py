@@ -164,6 +164,15 @@ def test_many_readers_at_once(small_store: Path, store: Store) -> None:
         assert all(pool.map(read, range(64)))
 
 
+def test_threads_may_share_a_store_without_matrix(lean: Store) -> None:
+    """Rows are computed then, and numba ends the process if two threads do so at once."""
+    want = [lean.row(i) for i in range(40)]
+    with ThreadPoolExecutor(8) as pool:
+        for _ in range(3):
+            found = list(pool.map(lean.row, range(40)))
+            assert all((a == b).all() for a, b in zip(found, want, strict=True))
+
+
 def test_other_processes_may_read_at_the_same_time(small_store: Path, store: Store) -> None:
     program = (
         "import sys, h5py; from fieldcorr.store import open_store\n"
