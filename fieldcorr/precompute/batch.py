@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from fieldcorr._parallel import available_threads
 from fieldcorr._parallel import threads as kernel_threads
-from fieldcorr.configurations.rules import enumerate_configurations
+from fieldcorr.configurations.rules import count, enumerate_configurations
 from fieldcorr.configurations.text import configuration_ids
 from fieldcorr.errors import StoreError
 from fieldcorr.leadfield import LeadField
@@ -30,7 +30,7 @@ from fieldcorr.precompute.cache import Cache, code_hash, default_folder
 from fieldcorr.precompute.content import lead_field_values, run_record, texts
 from fieldcorr.precompute.embed import drive_currents, embed
 from fieldcorr.precompute.fields import lead_field, load_mesh
-from fieldcorr.precompute.plan import contacts_of, stores_matrix
+from fieldcorr.precompute.plan import contacts_of, require_feasible, stores_matrix
 from fieldcorr.precompute.verify import direct_defect
 from fieldcorr.store import Options, Store, WorkFolder, open_store, write_store
 from fieldcorr.store.layout import FORMAT
@@ -182,7 +182,9 @@ class Batch:
 
     def _configurations(self) -> NDArray[np.int8]:
         with self._stage("configurations"):
-            return enumerate_configurations(self.model.rules, contacts_of(self.model))
+            contacts = contacts_of(self.model)
+            require_feasible(count(self.model.rules, contacts))
+            return enumerate_configurations(self.model.rules, contacts)
 
     def _mesh(self) -> tuple[Mesh, Path]:
         with self._stage("mesh"):

@@ -7,7 +7,11 @@ an estimate of the sizes, for ``--dry-run`` and ``fieldcorr info`` on a model.
 from dataclasses import dataclass
 
 from fieldcorr.configurations.rules import Contacts, count
+from fieldcorr.errors import ConfigurationError
 from fieldcorr.model import Model
+
+MOST_CONFIGURATIONS = 1_000_000
+"""More than this are refused: 10^12 pairs take hours, and 3^16 would take years."""
 
 MATRIX_BYTES = 1 << 31
 """The matrix is stored while it is no larger than this: up to 23 170 configurations."""
@@ -58,6 +62,15 @@ def plan_batch(model: Model) -> Plan:
         matrix=stores_matrix(total),
         neighbour_bytes=6 * total**2,
     )
+
+
+def require_feasible(total: int) -> None:
+    """Refuse more configurations than all pairs of which can be compared."""
+    if total > MOST_CONFIGURATIONS:
+        raise ConfigurationError(
+            f"the rules leave {total:,} configurations; all pairs are compared, which is possible "
+            f"for up to {MOST_CONFIGURATIONS:,}: restrict [configurations] further"
+        )
 
 
 def stores_matrix(total: int) -> bool:

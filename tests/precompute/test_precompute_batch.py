@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import fieldcorr
-from fieldcorr.errors import CorrelationError, MeshError, ModelError, StoreError
+from fieldcorr.errors import ConfigurationError, CorrelationError, MeshError, ModelError, StoreError
 from fieldcorr.leadfield import LeadField
 from fieldcorr.model import Model
 from fieldcorr.precompute import fields, plan, plan_batch, precompute
@@ -229,6 +229,15 @@ def test_counts_are_known_before_anything_is_computed(bundled_model: Model) -> N
     everything = plan_batch(bundled_model.replace({"configurations.preset": "all"}))
     assert everything.configurations == 3**16 - 2 * 2**16 + 1
     assert not everything.matrix
+
+
+def test_more_than_can_be_compared_is_refused_at_once(
+    bundled_model: Model, cache: Path, tmp_path: Path
+) -> None:
+    everything = bundled_model.replace({"configurations.preset": "all"})
+    with pytest.raises(ConfigurationError, match="42,915,650 configurations; all pairs"):
+        precompute(everything, tmp_path / "a.h5", mesh="tiny", cache=cache)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_progress_runs_through_the_stages(
