@@ -41,22 +41,27 @@ def _assembly_rows() -> list[Row]:
 
 
 def _solve_rows() -> list[Row]:
-    """Solve for the 16 contacts, set-up included, to a true relative residual of 1e-8."""
+    """Solve for the 16 contacts, set-up included, to a true relative residual of 1e-8.
+
+    NGSolve's factorisation is measured on the companion mesh: on the standard one it was stopped
+    after five minutes with 7.6 GB in use.
+    """
     arguments = {"mesh": MESH, "order": 2, "tolerance": TOLERANCE}
     own = Task("fieldcorr", "fe:solve_fieldcorr", arguments, repeat=2)
     peers = tuple(
         Task(name, f"fe_peers:{prepare}", arguments, repeat=1)
-        for name, prepare in (
-            ("pypardiso", "solve_pypardiso"),
-            ("pyamg SA + CG", "solve_pyamg"),
-            ("NGSolve sparsecholesky", "solve_sparsecholesky"),
-        )
+        for name, prepare in (("pypardiso", "solve_pypardiso"), ("pyamg SA + CG", "solve_pyamg"))
     )
+    smaller = {**arguments, "mesh": "companion"}
+    own_smaller = Task("fieldcorr", own.prepare, smaller, repeat=2)
+    factorised = Task("NGSolve sparsecholesky", "fe_peers:solve_sparsecholesky", smaller, repeat=1)
     two = Task("fieldcorr, 2 threads", own.prepare, arguments, threads=2, repeat=2)
     one = Task("1 thread", own.prepare, arguments, repeat=2)
+    subject = "solve P2, 16 contacts, {} mesh, {}"
     return [
-        Row(f"solve P2, 16 contacts, {MESH} mesh, 1 thread", own, peers, 2.5, long=True),
-        Row(f"solve P2, 16 contacts, {MESH} mesh, 2 threads", two, (one,), 1.5),
+        Row(subject.format(MESH, "1 thread"), own, peers, 2.5, long=True),
+        Row(subject.format("companion", "1 thread"), own_smaller, (factorised,), 2.5, long=True),
+        Row(subject.format(MESH, "2 threads"), two, (one,), 1.5),
     ]
 
 
