@@ -6,8 +6,9 @@ disk, and a sparse file object for HDF5.
 
 import os
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -79,6 +80,37 @@ class SparseFile:
                 action()
             except OSError as error:
                 self._error = error
+
+
+class Flusher:
+    """Brings a file to the disk in the background, while more is being written to it.
+
+    Otherwise the last fsync of a large store waits for all of it. A context manager.
+
+    Parameters
+    ----------
+    fd
+        The open file.
+    """
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._pool = ThreadPoolExecutor(1)
+        self._job: Future[None] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown(wait=True)
+
+    def nudge(self) -> None:
+        """Begin to flush what has been written so far, unless that is under way."""
+        if self._job is not None and not self._job.done():
+            return
+        if self._job is not None:
+            self._job.result()  # an error of the disk shows here
+        self._job = self._pool.submit(os.fdatasync, self._fd)
 
 
 def _is_zero(buffer: memoryview) -> bool:

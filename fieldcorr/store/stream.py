@@ -32,13 +32,14 @@ BYTES_PER_CELL = 24
 """Memory per (row, column) of a tile: r, in the worst case its indices and data, and a third more
 for everything else."""
 
-MAX_TILE_ROWS = 2048
+MAX_TILE_ROWS = 512
+"""Larger tiles are not faster: the disk would wait for the first, and the caches are left."""
 
 
 def tile_rows(count: int, memory: int) -> int:
     """Return the rows of a tile that fit into ``memory`` bytes: a multiple of the matrix's blocks.
 
-    At least one block; at most 2048 rows, beyond which nothing gets faster.
+    At least one block, at most MAX_TILE_ROWS.
     """
     fitting = min(MAX_TILE_ROWS, memory // (BYTES_PER_CELL * max(1, count)))
     return max(BLOCK_ROWS, fitting // BLOCK_ROWS * BLOCK_ROWS)

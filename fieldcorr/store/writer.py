@@ -21,7 +21,7 @@ from fieldcorr._parallel import threads as kernel_threads
 from fieldcorr.errors import StoreError
 from fieldcorr.store import layout
 from fieldcorr.store.chunks import ChunkedFile
-from fieldcorr.store.disk import fsync_folder, write_all
+from fieldcorr.store.disk import Flusher, fsync_folder, write_all
 from fieldcorr.store.skeleton import Values, build_skeleton, read_plan
 from fieldcorr.store.stream import Neighbourhoods, TileWriter, count_all, tile_rows
 from fieldcorr.store.work import WorkFolder, storage_errors
@@ -120,9 +120,14 @@ def _build(
         require_space(folder, values, streams)
         every = {**values, "/neighbourhoods/indptr": pointers}
         build_skeleton(folder.draft, every, streams, {"/neighbourhoods": _csr(embedding, options)})
-    with open_chunks(folder, streams) as files:
+    with open_chunks(folder, streams) as (fd, files), Flusher(fd) as flusher:
         for file in files.values():
             file.verify(pool)
+
+        def report(done: float) -> None:
+            flusher.nudge()
+            progress("correlation", done)
+
         TileWriter(
             rule,
             pointers,
@@ -130,7 +135,7 @@ def _build(
             indices=files["/neighbourhoods/indices"],
             data=files["/neighbourhoods/data"],
             pool=pool,
-        ).run(lambda done: progress("correlation", done))
+        ).run(report)
         return {path: file.digest() for path, file in files.items()}
 
 
@@ -172,8 +177,8 @@ def require_space(
 @contextmanager
 def open_chunks(
     folder: WorkFolder, streams: Mapping[str, tuple[int, ...]]
-) -> Iterator[dict[str, ChunkedFile]]:
-    """Open the streamed datasets of the draft for writing."""
+) -> Iterator[tuple[int, dict[str, ChunkedFile]]]:
+    """Open the draft and its streamed datasets for writing."""
     plan = read_plan(folder.draft)
     fd = os.open(folder.draft, os.O_RDWR)
     files = {
@@ -181,7 +186,7 @@ def open_chunks(
         for path, shape in streams.items()
     }
     try:
-        yield files
+        yield fd, files
     finally:
         for file in files.values():
             file.close()

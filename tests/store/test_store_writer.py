@@ -101,7 +101,7 @@ def test_our_checksum_is_the_one_of_hdf5(tmp_path: Path) -> None:
 def test_tiles_fit_into_memory_and_cover_all_rows() -> None:
     assert tile_rows(10**5, 2**31) * 10**5 * 24 <= 2**31
     assert tile_rows(10**5, 1) == 8
-    assert tile_rows(100, 2**40) == 2048
+    assert tile_rows(100, 2**40) == 512
     assert list(tiles(20, 8)) == [(0, 8), (8, 16), (16, 20)]
 
 
