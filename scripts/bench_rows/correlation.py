@@ -76,7 +76,7 @@ def _feature_rows() -> list[Row]:
             _task(f"BLAS {kind}", "features_blas", repeat=2, k=k, kind=kind)
             for kind in ("float32", "float64")
         )
-        result.append(Row(f"|E|: r from {FEATURES} samples, K = {k}", own, peers, long=k == K))
+        result.append(Row(f"abs E: r from {FEATURES} samples, K = {k}", own, peers, long=k == K))
     return result
 
 
