@@ -6,7 +6,6 @@ inside its functions, so that help stays fast.
 """
 
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Annotated
 
 import typer
@@ -66,8 +65,7 @@ def build_app() -> typer.Typer:
     )
     app.callback()(_options)
     for name in COMMANDS:
-        if find_spec(f"fieldcorr.cli.{name}") is not None:
-            import_module(f"fieldcorr.cli.{name}").register(app)
+        import_module(f"fieldcorr.cli.{name}").register(app)
     return app
 
 
