@@ -73,6 +73,9 @@ class Model(ModelFile):
     text: str = Field(repr=False)
     path: Path
 
+    def __repr__(self) -> str:
+        return f"Model(name={self.name!r}, device={self.device.name!r})"
+
     @property
     def rules(self) -> Rules:
         """The validated table ``[configurations]``."""
