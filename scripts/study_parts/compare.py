@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from itertools import combinations, product
 
 import numpy as np
-from fieldcorr.drive import contact_currents
 from numpy.typing import NDArray
 
+from fieldcorr.drive import contact_currents
 from study_parts.variants import Result
 
 FloatArray = NDArray[np.float64]
