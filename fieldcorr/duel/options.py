@@ -37,9 +37,10 @@ class DuelOptions:
         (Algorithm 2, lines 6-7). On an electrode space some arm always has a count near zero, so
         the global radius stays too wide.
     floor, clip, require_positive, pin_duelled
-        The update rule, see :class:`fieldcorr.correlation.policy.UpdatePolicy`. The paper's own condition
-        0 <= kappa <= tau <= 1 needs ``clip`` and ``pin_duelled``; its guard (``require_positive``)
-        leaves out the arms that resemble only one of the two, which are the most informative.
+        The update rule, see :class:`fieldcorr.correlation.policy.UpdatePolicy`. The paper's own
+        condition 0 <= kappa <= tau <= 1 needs ``clip`` and ``pin_duelled``; its guard
+        (``require_positive``) leaves out the arms that resemble only one of the two, which are the
+        most informative.
     chain : bool
         Ask for comparisons of the configuration that was just tried with one new configuration:
         one trial per duel instead of two.
