@@ -60,17 +60,27 @@ def test_damaged_stores_give_an_error_or_the_right_answer(victim: Path) -> None:
         )
         for k in range(WORKERS)
     ]
-    for process in running:
-        output = process.communicate(timeout=600)[0]
-        lines = output.splitlines()
-        failures = [line for line in lines if line.startswith("FAILED")]
-        assert not failures, output[output.index("FAILED") :][:3000]
-        assert process.returncode == 0, f"died after {lines[-40:]}"
-        words = lines[-1].split()
-        assert words[0] == "DONE"
-        found, peak = int(words[4]), int(words[6])
-        assert found > share // 2
-        assert peak < 600
+    try:
+        for process in running:
+            assert_survived(process, share)
+    finally:
+        for process in running:
+            process.kill()
+            process.communicate()
+
+
+def assert_survived(process: "subprocess.Popen[str]", share: int) -> None:
+    """Wait for a worker: no failure, no crash, damage found, little memory."""
+    output = process.communicate(timeout=600)[0]
+    lines = output.splitlines()
+    failures = [line for line in lines if line.startswith("FAILED")]
+    assert not failures, output[output.index("FAILED") :][:3000]
+    assert process.returncode == 0, f"died after {lines[-40:]}"
+    words = lines[-1].split()
+    assert words[0] == "DONE"
+    found, peak = int(words[4]), int(words[6])
+    assert found > share // 2
+    assert peak < 600
 
 
 def test_a_damaged_heap_does_not_hang_the_reader(victim: Path, tmp_path: Path) -> None:
