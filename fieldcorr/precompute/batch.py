@@ -24,12 +24,13 @@ from fieldcorr.configurations.text import configuration_ids
 from fieldcorr.errors import StoreError
 from fieldcorr.leadfield import LeadField
 from fieldcorr.mesh import Mesh
+from fieldcorr.mesh.of_model import load_mesh
 from fieldcorr.model import Model, load_model
 from fieldcorr.precompute import estimate as estimation
 from fieldcorr.precompute.cache import Cache, code_hash, default_folder
 from fieldcorr.precompute.content import lead_field_values, run_record, texts
 from fieldcorr.precompute.embed import drive_currents, embed
-from fieldcorr.precompute.fields import lead_field, load_mesh
+from fieldcorr.precompute.fields import lead_field
 from fieldcorr.precompute.plan import contacts_of, require_feasible, stores_matrix
 from fieldcorr.precompute.verify import direct_defect
 from fieldcorr.store import Options, Store, WorkFolder, open_store, write_store

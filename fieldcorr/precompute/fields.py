@@ -6,35 +6,20 @@ mesh and physics.
 """
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fieldcorr.errors import MeshError
 from fieldcorr.fem import Space
 from fieldcorr.leadfield import LeadField, compared_region, compute_lead_field
-from fieldcorr.mesh import Mesh, check_mesh, read_mesh
-from fieldcorr.model import Model, resolve_mesh
+from fieldcorr.mesh import Mesh, check_mesh
+from fieldcorr.model import Model
 from fieldcorr.precompute.cache import Cache, key_of
 
 Report = Callable[[float], None]
 
 SHARES = {"assemble": (0.0, 0.3), "solve": (0.3, 0.95), "identities": (0.95, 0.98)}
 """Where the solver's stages lie within the whole, roughly by time."""
-
-
-def load_mesh(model: Model, which: str) -> tuple[Mesh, Path]:
-    """Read a mesh and make sure that it shows the model's geometry."""
-    path = resolve_mesh(model, which)
-    mesh = read_mesh(path)
-    made_for = mesh.origin.get("shape-sha256")
-    if made_for is not None and made_for != model.shape_hash:
-        raise MeshError(
-            f"{path}: was made for another geometry than {model.path} describes; "
-            '"fieldcorr mesh build" makes one for it'
-        )
-    return mesh, path
 
 
 def lead_field(

@@ -49,6 +49,10 @@ def test_self_impedances_follow_from_the_written_admittance(done: tuple[Result, 
         (["--output", "/nowhere/fields.npz"], "the folder /nowhere does not exist"),
         (["--mesh", "absent.fcmesh"], "absent.fcmesh"),
         (["absent.toml"], "absent.toml: no such file"),
+        (
+            ["--mesh", "tiny", "--set", "geometry.cord.width_mm=9.0"],
+            "tiny.fcmesh: was made for another geometry",
+        ),
     ],
 )
 def test_error_comes_before_the_work(arguments: list[str], expected: str) -> None:
