@@ -5,15 +5,14 @@ it. Names are imported on first use, so that ``import fieldcorr`` costs next to 
 consumers of a store never load the finite-element side.
 """
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from fieldcorr import errors as errors
+    from fieldcorr.batch import precompute as precompute
     from fieldcorr.duel import CorrDuel as CorrDuel
     from fieldcorr.leadfield import LeadField as LeadField
     from fieldcorr.leadfield import compute_lead_field as compute_lead_field
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from fieldcorr.model import Model as Model
     from fieldcorr.model import load_model as load_model
     from fieldcorr.model import resolve_mesh as resolve_mesh
-    from fieldcorr.precompute import precompute as precompute
     from fieldcorr.store import Store as Store
     from fieldcorr.store import check_store as check_store
     from fieldcorr.store import open_store as open_store
@@ -42,6 +40,7 @@ _HOMES = {
     "compute_lead_field": "leadfield",
     "load_model": "model",
     "open_store": "store",
+    "precompute": "batch",
     "read_mesh": "mesh",
     "resolve_mesh": "model",
     "write_mesh": "mesh",
@@ -76,25 +75,6 @@ def __getattr__(name: str) -> Any:
     value = getattr(import_module(f"fieldcorr.{_HOMES[name]}"), name)
     globals()[name] = value
     return value
-
-
-class _Package(ModuleType):
-    """The package with one name that is a module as well as a function.
-
-    The import system sets ``fieldcorr.precompute`` to the module whenever that is imported; for
-    users the name is the function, always.
-    """
-
-    @property
-    def precompute(self) -> Any:
-        return import_module("fieldcorr.precompute").precompute
-
-    @precompute.setter
-    def precompute(self, value: object) -> None:
-        pass
-
-
-sys.modules[__name__].__class__ = _Package
 
 
 def __dir__() -> list[str]:

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fieldcorr.elements import EDGE_ENDS
 from fieldcorr.errors import ExportError, MissingExtraError
-from fieldcorr.lagrange import EDGE_ENDS
 from fieldcorr.store import Store
 
 TABLES = ("configurations", "neighbourhoods", "matrix")

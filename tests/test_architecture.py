@@ -16,9 +16,10 @@ PACKAGE = Path(__file__).resolve().parent.parent / "fieldcorr"
 PIPELINE = (
     "errors",
     "_parallel",
-    "lagrange",
+    "elements",
     "configurations.text",
-    "_summary",
+    "layout",
+    "notebook",
     "model",
     "mesh",
     "tissue",
@@ -30,7 +31,7 @@ PIPELINE = (
     "drive",
     "correlation",
     "store",
-    "precompute",
+    "batch",
     "export",
     "duel",
     "verification",
@@ -141,16 +142,6 @@ def test_every_public_name_is_found() -> None:
     for name in fieldcorr.__all__:
         assert getattr(fieldcorr, name) is not None
     assert set(fieldcorr.__all__) <= set(dir(fieldcorr))
-
-
-def test_precompute_is_the_function_whatever_was_imported_before() -> None:
-    loaded_after(
-        "import fieldcorr.precompute, fieldcorr as fc\n"
-        "from fieldcorr.precompute import precompute\n"
-        "import sys\n"
-        "assert fc.precompute is precompute is sys.modules['fieldcorr.precompute'].precompute\n"
-        "assert callable(precompute)"
-    )
 
 
 def test_unknown_public_name_is_an_attribute_error() -> None:

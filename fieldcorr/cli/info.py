@@ -71,7 +71,7 @@ def model_facts(model: Model) -> dict[str, Any]:
     """Return what a batch of a model would make."""
     from dataclasses import asdict
 
-    from fieldcorr.precompute.plan import plan_batch
+    from fieldcorr.batch.plan import plan_batch
 
     return {
         "model": model.name,

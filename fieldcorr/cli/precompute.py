@@ -96,7 +96,7 @@ def precompute_command(
         return
     if output is None:
         raise typer.BadParameter("is needed", param_hint="--output")
-    from fieldcorr.precompute.batch import precompute
+    from fieldcorr.batch.run import precompute
 
     started = time.perf_counter()
     with progress() as report:

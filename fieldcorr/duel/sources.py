@@ -170,7 +170,7 @@ def source_from_store(store: "Store", *, via: Via = "auto") -> CorrelationSource
 
 
 def _array_picture(store: "Store", arm: int) -> str:
-    from fieldcorr._summary import array_svg, layout_of
+    from fieldcorr.notebook import array_svg, layout_of
 
     return array_svg(layout_of(store), store.polarity[arm])
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldcorr.lagrange import Edges
+from fieldcorr.elements import Edges
 
 if TYPE_CHECKING:
     from fieldcorr.mesh import Mesh

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fieldcorr.elements import CellLocator, basis, basis_gradients, interpolate
 from fieldcorr.fem import Space
 from fieldcorr.fem.reference import window_mass_tensor
-from fieldcorr.lagrange import CellLocator, basis, basis_gradients, interpolate
 from fieldcorr.leadfield import _kernels
 from fieldcorr.leadfield.region import Region
 
@@ -67,7 +67,7 @@ class LeadField:
     times: Mapping[str, float]
 
     def _repr_html_(self) -> str:
-        from fieldcorr._summary import lead_field_card
+        from fieldcorr.notebook import lead_field_card
 
         return lead_field_card(self)
 

@@ -134,7 +134,7 @@ class Model(ModelFile):
         return _digest(self._shapes())
 
     def _repr_html_(self) -> str:
-        from fieldcorr._summary import model_card
+        from fieldcorr.notebook import model_card
 
         return model_card(self)
 

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fieldcorr._summary.layout import CASE, ArrayLayout, layout_of
-from fieldcorr._summary.svg import STRETCH
 from fieldcorr.configurations.text import (
     checked_polarity,
     format_configuration,
     parse_configuration,
 )
 from fieldcorr.errors import ConfigurationError
+from fieldcorr.layout import CASE, ArrayLayout, layout_of
+from fieldcorr.notebook.svg import STRETCH
 from fieldcorr.plot.fitted import FittedText
 from fieldcorr.plot.style import (
     ANODE,

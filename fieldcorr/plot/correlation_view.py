@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fieldcorr._summary.units import count as counted
 from fieldcorr.errors import CorrelationError
+from fieldcorr.notebook.units import count as counted
 from fieldcorr.plot.ordering import ordered
 from fieldcorr.plot.style import (
     DASHES,

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fieldcorr.elements import node_points
 from fieldcorr.errors import ConfigurationError, MissingExtraError
 from fieldcorr.export import vtk_cells
-from fieldcorr.lagrange import node_points
 from fieldcorr.plot.array_view import Configuration, text_of
 from fieldcorr.plot.volume import Drive, shown, volume_of
 

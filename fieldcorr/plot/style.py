@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldcorr._summary.svg import ANODE as ANODE
-from fieldcorr._summary.svg import CATHODE as CATHODE
-from fieldcorr._summary.svg import MINUS as MINUS
-from fieldcorr._summary.svg import OFF as OFF
-from fieldcorr._summary.svg import PADDLE as PADDLE
-from fieldcorr._summary.units import prefix
 from fieldcorr.errors import MissingExtraError
+from fieldcorr.notebook.svg import ANODE as ANODE
+from fieldcorr.notebook.svg import CATHODE as CATHODE
+from fieldcorr.notebook.svg import MINUS as MINUS
+from fieldcorr.notebook.svg import OFF as OFF
+from fieldcorr.notebook.svg import PADDLE as PADDLE
+from fieldcorr.notebook.units import prefix
 
 try:
     from matplotlib.axes import Axes as Axes

@@ -15,11 +15,11 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldcorr._summary.layout import ArrayLayout, layout_of
-from fieldcorr._summary.units import quantity
 from fieldcorr.drive import contact_currents
+from fieldcorr.elements import CellLocator, basis_gradients, interpolate
 from fieldcorr.errors import ConfigurationError
-from fieldcorr.lagrange import CellLocator, basis_gradients, interpolate
+from fieldcorr.layout import ArrayLayout, layout_of
+from fieldcorr.notebook.units import quantity
 from fieldcorr.plot.array_view import Configuration, polarity_of, text_of
 
 if TYPE_CHECKING:

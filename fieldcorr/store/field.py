@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from fieldcorr.configurations.text import configuration_ids, parse_configuration
 from fieldcorr.drive import contact_currents
+from fieldcorr.elements import CellLocator, cell_dofs, interpolate, node_points
 from fieldcorr.errors import ConfigurationError, StoreError
-from fieldcorr.lagrange import CellLocator, cell_dofs, interpolate, node_points
 
 if TYPE_CHECKING:
     from fieldcorr.store.reader import Store

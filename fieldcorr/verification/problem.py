@@ -14,11 +14,11 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from fieldcorr.elements import basis, basis_gradients
 from fieldcorr.fem import Pattern, Space, stiffness_matrix
 from fieldcorr.fem.amg import build_hierarchy
 from fieldcorr.fem.reference import cell_quadrature
 from fieldcorr.fem.solve import Solution, solve_block
-from fieldcorr.lagrange import basis, basis_gradients
 
 FloatArray = NDArray[np.float64]
 ScalarField = Callable[[FloatArray], FloatArray]

@@ -22,7 +22,7 @@ PACKAGES = (
     "fieldcorr.mesh",
     "fieldcorr.leadfield",
     "fieldcorr.configurations.rules",
-    "fieldcorr.precompute",
+    "fieldcorr.batch",
     "fieldcorr.store",
     "fieldcorr.duel",
     "fieldcorr.analytic",

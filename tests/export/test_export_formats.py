@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 
 from fieldcorr import export
 from fieldcorr.cli import build_app
+from fieldcorr.elements import basis
 from fieldcorr.errors import ExportError, MissingExtraError, StoreError
 from fieldcorr.export import export_store, vtk_cells
-from fieldcorr.lagrange import basis
 from fieldcorr.store import Options, Store, open_store
 from tests.store.synthetic import make_store, values
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from fieldcorr.elements import basis
 from fieldcorr.errors import ModelError
 from fieldcorr.fem.reference import cell_quadrature
-from fieldcorr.lagrange import basis
 from fieldcorr.leadfield import LeadField, compared_region
 from fieldcorr.leadfield.data import sum_of_grams
 from fieldcorr.leadfield.region import window

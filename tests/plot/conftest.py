@@ -6,10 +6,10 @@ from pathlib import Path
 import matplotlib as mpl
 import pytest
 
+from fieldcorr.batch import precompute
 from fieldcorr.leadfield import LeadField, compute_lead_field
 from fieldcorr.mesh import Mesh, read_mesh
 from fieldcorr.model import Model, resolve_mesh
-from fieldcorr.precompute import precompute
 from fieldcorr.store import Store
 
 mpl.use("Agg")

@@ -6,12 +6,12 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from fieldcorr._summary import ArrayLayout, array_svg, layout_of
-from fieldcorr._summary.units import prefix, quantity
 from fieldcorr.errors import ConfigurationError
 from fieldcorr.leadfield import LeadField
 from fieldcorr.mesh import Mesh
 from fieldcorr.model import Model
+from fieldcorr.notebook import ArrayLayout, array_svg, layout_of
+from fieldcorr.notebook.units import prefix, quantity
 from fieldcorr.store import Store
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from fieldcorr import plot
+from fieldcorr.batch import precompute
 from fieldcorr.drive import contact_currents
 from fieldcorr.errors import ConfigurationError, MissingExtraError, StoreError
 from fieldcorr.leadfield import LeadField, solve_configurations
@@ -21,7 +22,6 @@ from fieldcorr.plot.cuts import outline_cuts, tissue_outlines
 from fieldcorr.plot.section_grid import sample_section
 from fieldcorr.plot.section_view import isolevels
 from fieldcorr.plot.volume import shown, volume_of
-from fieldcorr.precompute import precompute
 from fieldcorr.store import Store
 
 STEP = 1e-3

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fieldcorr.configurations.text import configuration_ids
 from fieldcorr.correlation.embedding import embedding_from_gram
 from fieldcorr.drive import contact_currents
-from fieldcorr.lagrange import CellLocator, cell_dofs, interpolate, node_points
+from fieldcorr.elements import CellLocator, cell_dofs, interpolate, node_points
 from fieldcorr.store import Options, WorkFolder, write_store
 
 NAMES = ("0", "1", "2", "3", "4", "5")

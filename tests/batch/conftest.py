@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from fieldcorr.batch import precompute
+from fieldcorr.batch.cache import Cache
+from fieldcorr.batch.fields import lead_field
 from fieldcorr.leadfield import LeadField
 from fieldcorr.mesh import read_mesh
 from fieldcorr.model import Model, resolve_mesh
-from fieldcorr.precompute import precompute
-from fieldcorr.precompute.cache import Cache
-from fieldcorr.precompute.fields import lead_field
 from fieldcorr.store import Store
 
 

@@ -7,9 +7,9 @@ the currents that the admittance gives and those of direct finite-element solves
 import numpy as np
 from numpy.typing import NDArray
 
+from fieldcorr.batch.embed import drive_currents
 from fieldcorr.leadfield import LeadField, solve_configurations
 from fieldcorr.model import Model
-from fieldcorr.precompute.embed import drive_currents
 
 SAMPLES = 2
 """Configurations that a batch solves directly, with elements of order 1."""

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from fieldcorr.batch.cache import Cache, key_of
 from fieldcorr.fem import Space
 from fieldcorr.leadfield import LeadField, compared_region, compute_lead_field
 from fieldcorr.mesh import Mesh, check_mesh
 from fieldcorr.model import Model
-from fieldcorr.precompute.cache import Cache, key_of
 
 Report = Callable[[float], None]
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from fieldcorr.lagrange import (
+from fieldcorr.elements import (
     EDGE_ENDS,
     CellLocator,
     Edges,

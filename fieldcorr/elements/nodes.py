@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fieldcorr.lagrange import _kernels
+from fieldcorr.elements import _kernels
 
 EDGE_ENDS: NDArray[np.int64] = np.array([[2, 3], [1, 3], [1, 2], [0, 3], [0, 2], [0, 1]])
 """Local vertices at the ends of the six edges of a tetrahedron, in the order of basix."""

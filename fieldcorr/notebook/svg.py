@@ -10,8 +10,8 @@ from html import escape
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fieldcorr._summary.layout import CASE, ArrayLayout
 from fieldcorr.configurations.text import checked_polarity, format_configuration
+from fieldcorr.layout import CASE, ArrayLayout
 
 ANODE, CATHODE, OFF = "#b3400a", "#0b5a8f", "#8a8a8a"
 """Colours of text and edges: vermilion, blue and grey, dark enough on white."""

@@ -13,9 +13,9 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from fieldcorr import __version__
+from fieldcorr.batch.embed import shares
 from fieldcorr.leadfield import LeadField
 from fieldcorr.model import Model
-from fieldcorr.precompute.embed import shares
 from fieldcorr.store import Options
 
 PACKAGES = ("numpy", "scipy", "numba", "h5py", "fenics-basix", "pyamg")

@@ -1,7 +1,6 @@
 """From a model to a store: what is in it, and what is done only once."""
 
 import os
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -11,11 +10,11 @@ import numpy as np
 import pytest
 
 import fieldcorr
-from fieldcorr.errors import ConfigurationError, CorrelationError, MeshError, ModelError, StoreError
+from fieldcorr.batch import fields, plan, plan_batch, precompute
+from fieldcorr.batch.embed import drive_currents, embed
+from fieldcorr.errors import ConfigurationError, CorrelationError, MeshError, StoreError
 from fieldcorr.leadfield import LeadField
 from fieldcorr.model import Model
-from fieldcorr.precompute import fields, plan, plan_batch, precompute
-from fieldcorr.precompute.embed import drive_currents, embed
 from fieldcorr.store import Store, check_store, open_store
 from tests.store.synthetic import content_hash
 
@@ -42,16 +41,6 @@ def test_provenance_says_where_it_came_from(store: Store, small_model: Model) ->
     run = store.record("run")
     assert {"created", "threads", "memory_bytes", "seconds"} <= set(run)
     assert {"lead fields", "embedding", "correlation"} <= set(run["seconds"])
-
-
-def test_the_function_is_reached_through_the_package() -> None:
-    """Importing the module of the same name must not hide it."""
-    with pytest.raises(ModelError):
-        fieldcorr.precompute("absent.toml", "x.h5")
-    module = sys.modules["fieldcorr.precompute"]
-    assert callable(module)
-    with pytest.raises(ModelError):
-        module("absent.toml", "x.h5")
 
 
 def test_fields_are_not_solved_again_when_the_rules_change(
@@ -257,7 +246,7 @@ def test_the_progress_runs_through_the_stages(
 
 
 def test_the_cache_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from fieldcorr.precompute import cache as module
+    from fieldcorr.batch import cache as module
 
     monkeypatch.setattr(module, "LIMIT_BYTES", 3000)
     kept = module.Cache(tmp_path, fallback=tmp_path)
@@ -273,7 +262,7 @@ def test_the_cache_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_the_cache_executes_nothing(tmp_path: Path) -> None:
-    from fieldcorr.precompute.cache import Cache
+    from fieldcorr.batch.cache import Cache
 
     class Trap:
         def __reduce__(self) -> tuple[Any, ...]:
@@ -285,7 +274,7 @@ def test_the_cache_executes_nothing(tmp_path: Path) -> None:
 
 
 def test_the_folder_of_the_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from fieldcorr.precompute.cache import default_folder
+    from fieldcorr.batch.cache import default_folder
 
     monkeypatch.setenv("FIELDCORR_CACHE", str(tmp_path))
     assert default_folder() == tmp_path

@@ -4,11 +4,11 @@ import basix
 import numpy as np
 from numpy.typing import NDArray
 
+from fieldcorr.batch.estimate import compare, spread, summary
 from fieldcorr.correlation.reference import correlation_reference
-from fieldcorr.lagrange import basis
+from fieldcorr.elements import basis
 from fieldcorr.leadfield import LeadField, solve_configurations
 from fieldcorr.model import Model
-from fieldcorr.precompute.estimate import compare, spread, summary
 from fieldcorr.store import Store
 
 Floats = NDArray[np.float64]

@@ -5,15 +5,15 @@ library and numpy is needed, so that stores and duels stay light; ``layout`` kno
 lie, ``svg`` draws them, ``html`` sets tables, ``cards`` puts together the summary of each class.
 """
 
-from fieldcorr._summary.cards import (
+from fieldcorr.layout import ArrayLayout, layout_of
+from fieldcorr.notebook.cards import (
     duel_card,
     lead_field_card,
     mesh_card,
     model_card,
     store_card,
 )
-from fieldcorr._summary.layout import ArrayLayout, layout_of
-from fieldcorr._summary.svg import array_svg
+from fieldcorr.notebook.svg import array_svg
 
 __all__ = [
     "ArrayLayout",

@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fieldcorr.lagrange import _kernels
-from fieldcorr.lagrange.nodes import basis
+from fieldcorr.elements import _kernels
+from fieldcorr.elements.nodes import basis
 
 INSIDE_SLACK = 1e-9
 """How negative a barycentric coordinate may be for a point to count as inside (on a face)."""

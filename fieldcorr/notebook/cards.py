@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fieldcorr._summary.html import card
-from fieldcorr._summary.layout import layout_of
-from fieldcorr._summary.svg import array_svg
-from fieldcorr._summary.units import count, prefix, quantity
 from fieldcorr.configurations.text import format_configuration
+from fieldcorr.layout import layout_of
+from fieldcorr.notebook.html import card
+from fieldcorr.notebook.svg import array_svg
+from fieldcorr.notebook.units import count, prefix, quantity
 
 if TYPE_CHECKING:
     from fieldcorr.duel.engine import Engine

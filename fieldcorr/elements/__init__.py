@@ -10,8 +10,8 @@ and then by the larger end. Inside a cell the six edges come in the order of :da
 which is the order of basix.
 """
 
-from fieldcorr.lagrange.locate import CellLocator, interpolate
-from fieldcorr.lagrange.nodes import (
+from fieldcorr.elements.locate import CellLocator, interpolate
+from fieldcorr.elements.nodes import (
     EDGE_ENDS,
     Edges,
     basis,

@@ -45,7 +45,7 @@ def code_hash() -> str:
     A changed solver must not meet fields of the old one.
     """
     package = Path(fieldcorr.__file__).parent
-    parts = ("fem", "lagrange", "leadfield", "contacts.py", "tissue.py")
+    parts = ("fem", "elements", "leadfield", "contacts.py", "tissue.py")
     files = [f for part in parts for f in sorted(_sources(package / part))]
     total = hashlib.sha256(fieldcorr.__version__.encode())
     for file in files:

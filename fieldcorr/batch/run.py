@@ -19,6 +19,13 @@ from numpy.typing import NDArray
 
 from fieldcorr._parallel import available_threads
 from fieldcorr._parallel import threads as kernel_threads
+from fieldcorr.batch import estimate as estimation
+from fieldcorr.batch.cache import Cache, code_hash, default_folder
+from fieldcorr.batch.content import lead_field_values, run_record, texts
+from fieldcorr.batch.embed import drive_currents, embed
+from fieldcorr.batch.fields import lead_field
+from fieldcorr.batch.plan import contacts_of, require_feasible, stores_matrix
+from fieldcorr.batch.verify import direct_defect
 from fieldcorr.configurations.rules import count, enumerate_configurations
 from fieldcorr.configurations.text import configuration_ids
 from fieldcorr.errors import StoreError
@@ -26,13 +33,6 @@ from fieldcorr.leadfield import LeadField
 from fieldcorr.mesh import Mesh
 from fieldcorr.mesh.of_model import load_mesh
 from fieldcorr.model import Model, load_model
-from fieldcorr.precompute import estimate as estimation
-from fieldcorr.precompute.cache import Cache, code_hash, default_folder
-from fieldcorr.precompute.content import lead_field_values, run_record, texts
-from fieldcorr.precompute.embed import drive_currents, embed
-from fieldcorr.precompute.fields import lead_field
-from fieldcorr.precompute.plan import contacts_of, require_feasible, stores_matrix
-from fieldcorr.precompute.verify import direct_defect
 from fieldcorr.store import Options, Store, WorkFolder, open_store, write_store
 from fieldcorr.store.layout import FORMAT
 

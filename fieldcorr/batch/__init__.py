@@ -1,0 +1,11 @@
+"""The batch: a model file in, a store out.
+
+What flows in: a model. What flows out: a finished store. ``plan`` counts, ``fields`` solves or
+takes from the ``cache``, ``embed`` turns lead fields into unit vectors, ``estimate`` says how sure
+r is, ``content`` records, ``run`` puts the stages in order.
+"""
+
+from fieldcorr.batch.plan import Plan, plan_batch
+from fieldcorr.batch.run import precompute
+
+__all__ = ["Plan", "plan_batch", "precompute"]
