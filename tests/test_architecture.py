@@ -25,7 +25,6 @@ PIPELINE = (
     "tissue",
     "contacts",
     "fem",
-    "analytic",
     "leadfield",
     "configurations",
     "drive",
@@ -39,7 +38,7 @@ PIPELINE = (
     "cli",
 )
 
-FINITE_ELEMENT_SIDE = ("model", "mesh", "tissue", "contacts", "fem", "analytic", "leadfield")
+FINITE_ELEMENT_SIDE = ("model", "mesh", "tissue", "contacts", "fem", "leadfield")
 LIGHT = ("configurations.text", "correlation", "store", "duel")
 HEAVY_PACKAGES = ("pydantic", "basix", "pyamg", "meshio", "typer", "gmsh", "matplotlib", "anndata")
 

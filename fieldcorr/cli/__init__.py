@@ -24,6 +24,7 @@ COMMANDS = (
     "export",
     "duel",
     "simulate",
+    "verify",
 )
 
 HELP = """Fields of epidural electrode configurations, their correlations, and duels on them.
@@ -39,6 +40,7 @@ Examples:
   fieldcorr info my.h5                         what a store holds
   fieldcorr check my.h5                        verify a store (exit 0 sound, 1 not)
   fieldcorr simulate --help                    try the duel on simulated preferences
+  fieldcorr verify                             check this installation (exit 0 sound, 1 not)
 
 \b
 Exit codes: 0 done, 1 a check found something, 2 error, 130 interrupted.

@@ -1,14 +1,55 @@
-"""Verification: how close the computed fields are to the truth.
+"""How close the computed fields are to the truth: ``fieldcorr verify``, and what it is made of.
 
-What flows in: the shipped verification meshes and the closed forms of :mod:`fieldcorr.analytic`.
-What flows out: findings with targets, and the table of the README (``scripts/verify``).
+Closed forms take plain numbers and points in m, and return potentials in V and currents in A:
 
-``manufactured`` measures convergence orders, ``cases`` compares with closed forms, ``problem``
-holds the loads and samples that both need, ``report`` makes the table. NGSolve as a second code on
-the same mesh is compared by ``peer``.
+======================  ===========================================================================
+:mod:`~.disc`           equipotential disc (half-space or grounded confocal spheroid), slab with
+                        contact impedance
+:mod:`~.slab`           N layers of diagonal anisotropy in a box, rectangular contacts
+:mod:`~.sphere`         N concentric spheres, electrodes on the surface
+:mod:`~.cylinder`       N concentric cylinders, anisotropic along the axis, finite length
+======================  ===========================================================================
+
+``cases`` holds the finite-element side against them on the shipped ``meshes``, ``manufactured``
+measures orders of convergence, ``peer`` compares with NGSolve on the same mesh, and ``compare`` has
+the measures (RDM, lnMAG) and the table.
 """
 
-from fieldcorr.verification.report import Finding, markdown_table
-from fieldcorr.verification.suite import all_findings
+from fieldcorr.verification.cases import compare_all
+from fieldcorr.verification.compare import (
+    Comparison,
+    lnmag,
+    markdown_table,
+    norm,
+    rdm,
+    without_mean,
+)
+from fieldcorr.verification.cylinder import BlurredPatch, Cylinders, Patch, cylinder_potential
+from fieldcorr.verification.disc import disc_current, disc_potential, slab_resistance
+from fieldcorr.verification.slab import Layer, Rectangle, Slab, slab_potential
+from fieldcorr.verification.sphere import BlurredElectrode, CapElectrode, Spheres, sphere_potential
 
-__all__ = ["Finding", "all_findings", "markdown_table"]
+__all__ = [
+    "BlurredElectrode",
+    "BlurredPatch",
+    "CapElectrode",
+    "Comparison",
+    "Cylinders",
+    "Layer",
+    "Patch",
+    "Rectangle",
+    "Slab",
+    "Spheres",
+    "compare_all",
+    "cylinder_potential",
+    "disc_current",
+    "disc_potential",
+    "lnmag",
+    "markdown_table",
+    "norm",
+    "rdm",
+    "slab_potential",
+    "slab_resistance",
+    "sphere_potential",
+    "without_mean",
+]

@@ -1,55 +1,49 @@
-"""The finite-element side against every closed form, on the shipped meshes.
+"""The finite-element side against every closed form, and the list of all comparisons.
 
-What flows in: an element order, and meshes from ``meshes/verification`` or built from grid lines.
-What flows out: :class:`~fieldcorr.verification.report.Finding` lines. Contacts (uniform current,
-equipotential, impedance) go through the same code as the lead fields of a model.
-
-Potentials are compared at quadrature points of one compartment, weighted by volume, each less its
-mean: an insulated body leaves a constant free.
+Contacts (uniform current, equipotential, impedance) go through the same code as the lead fields of
+a model. Potentials are compared at quadrature points of one compartment, weighted by volume, each
+less its mean: an insulated body leaves a constant free.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fieldcorr.analytic import (
-    BlurredElectrode,
-    BlurredPatch,
-    Cylinders,
-    Layer,
-    Rectangle,
-    Slab,
-    Spheres,
-    cylinder_potential,
-    disc_current,
-    lnmag,
-    rdm,
-    slab_potential,
-    slab_resistance,
-    sphere_potential,
-    without_mean,
-)
 from fieldcorr.contacts import electrodes_on
 from fieldcorr.fem import Space
 from fieldcorr.leadfield.compute import per_ampere, solve_electrodes
 from fieldcorr.leadfield.system import build_system
-from fieldcorr.mesh import Mesh, read_mesh
+from fieldcorr.mesh import Mesh
 from fieldcorr.mesh.structured import grid_mesh
-from fieldcorr.model.bundled import bundled_folder
-from fieldcorr.verification.grids import graded_line
+from fieldcorr.verification._checks import FloatArray
+from fieldcorr.verification.compare import Comparison, lnmag, rdm, without_mean
+from fieldcorr.verification.cylinder import BlurredPatch, Cylinders, cylinder_potential
+from fieldcorr.verification.disc import disc_current, slab_resistance
+from fieldcorr.verification.manufactured import order_case
+from fieldcorr.verification.meshes import (
+    CYLINDER_HALF_LENGTH_MM,
+    CYLINDER_RADII_MM,
+    DISC_OUTER_MM,
+    DISC_RADIUS_MM,
+    SPHERE_RADII_MM,
+    graded_line,
+    shipped_mesh,
+)
+from fieldcorr.verification.peer import load_ngsolve, peer_case
 from fieldcorr.verification.problem import (
     TOLERANCE,
+    ScalarField,
     diagonal_tensors,
     facet_load,
     sample,
     solve_insulated,
     stiffness,
 )
-from fieldcorr.verification.report import Finding
+from fieldcorr.verification.slab import Layer, Rectangle, Slab, slab_potential
+from fieldcorr.verification.sphere import BlurredElectrode, Spheres, sphere_potential
 
-FloatArray = NDArray[np.float64]
 MM = 1e-3
 MAX_CELLS = 1000
 """Cells of the compartment that are compared; drawn with a fixed seed where there are more."""
@@ -69,20 +63,20 @@ SLAB_CONTACTS = (
     Rectangle((6 * MM, 10 * MM), (5.5 * MM, 7 * MM), 1.0),
     Rectangle((14 * MM, 18 * MM), (9 * MM, 10.5 * MM), -1.0),
 )
-HEAD = Spheres((78 * MM, 80 * MM, 86 * MM, 92 * MM), (0.33, 1.79, 0.01, 0.43))
+HEAD_TISSUES = ("brain", "csf", "skull", "scalp")
+HEAD = Spheres(tuple(MM * r for r in SPHERE_RADII_MM), (0.33, 1.79, 0.01, 0.43))
 HEAD_ELECTRODES = (
     BlurredElectrode((0.0, 0.3, 1.0), 1.0, blur=0.8),
     BlurredElectrode((1.0, -0.2, 0.1), -1.0, blur=0.8),
 )
+CORD_TISSUES = ("white", "csf", "fat", "muscle")
 CORD = Cylinders(
-    (4.5 * MM, 8 * MM, 10 * MM, 20 * MM), 40 * MM, (0.083, 1.7, 0.04, 0.25), (0.6, 1.7, 0.04, 0.35)
+    tuple(MM * r for r in CYLINDER_RADII_MM),
+    2.0 * MM * CYLINDER_HALF_LENGTH_MM,
+    across=(0.083, 1.7, 0.04, 0.25),
+    along=(0.6, 1.7, 0.04, 0.35),
 )
 CORD_ELECTRODES = (BlurredPatch(0.3, -4 * MM, 1.0), BlurredPatch(2.0, 7 * MM, -1.0))
-
-
-def shipped_mesh(name: str) -> Mesh:
-    """Read a mesh of ``meshes/verification``."""
-    return read_mesh(bundled_folder() / "verification" / f"{name}.fcmesh")
 
 
 def slab_mesh(*, size: float = 1.0) -> Mesh:
@@ -100,22 +94,20 @@ def slab_mesh(*, size: float = 1.0) -> Mesh:
         -depth[::-1] * MM,
         tag=lambda centroids: np.searchsorted(SLAB.tops, -centroids[:, 2]) - 1,
         tissues=SLAB_TISSUES,
-        facets={str(n): _under(contact) for n, contact in enumerate(SLAB_CONTACTS)},
+        facets={str(n): partial(_is_under, contact) for n, contact in enumerate(SLAB_CONTACTS)},
     )
 
 
-def _under(contact: Rectangle) -> Callable[[FloatArray], NDArray[np.bool_]]:
-    """Return the test whether facet centroids lie on a contact of the slab."""
-
-    def chosen(centroids: FloatArray) -> NDArray[np.bool_]:
-        low = np.array([contact.x[0], contact.y[0], -1e-9])
-        high = np.array([contact.x[1], contact.y[1], 1e-9])
-        return np.asarray(((centroids > low) & (centroids < high)).all(axis=1))
-
-    return chosen
+def _is_under(contact: Rectangle, centroids: FloatArray) -> FloatArray:
+    """Tell which facet centroids (B, 3) lie on a contact of the slab."""
+    low = np.array([contact.x[0], contact.y[0], -1e-9])
+    high = np.array([contact.x[1], contact.y[1], 1e-9])
+    return np.asarray(((centroids > low) & (centroids < high)).all(axis=1))
 
 
-def slab_case(order: int, *, size: float = 1.0, target: float | None = None) -> list[Finding]:
+def slab_case(
+    order: int = 2, *, size: float = 1.0, target: float | None = None
+) -> list[Comparison]:
     """Compare two rectangular contacts of uniform current on the layered anisotropic slab."""
     mesh = slab_mesh(size=size)
     space = Space(mesh, order)
@@ -125,72 +117,50 @@ def slab_case(order: int, *, size: float = 1.0, target: float | None = None) -> 
     basis, admittance, _ = solve_electrodes(build_system(space, sigma, electrodes), TOLERANCE)
     current = np.array([contact.current for contact in SLAB_CONTACTS])
     nodal = per_ampere(basis, admittance, electrodes) @ current
-    return _compare(
-        ("layered anisotropic slab", f"grid, {mesh.n_cells} tets"),
-        space,
-        nodal,
-        "white",
-        lambda p: slab_potential(p * np.array([1.0, 1.0, -1.0]), SLAB, SLAB_CONTACTS),
-        (target, target),
-    )
+
+    def truth(points: FloatArray) -> FloatArray:
+        return slab_potential(points * np.array([1.0, 1.0, -1.0]), SLAB, SLAB_CONTACTS)
+
+    names = ("layered anisotropic slab", f"grid, {mesh.n_cells} tets")
+    return _compare(names, space, nodal, "white", truth, (target, target))
 
 
-def sphere_case(mesh: Mesh, name: str, order: int, *, target: float | None = None) -> list[Finding]:
-    """Compare the four-layer sphere in its inner compartment."""
-    space = Space(mesh, order)
-    names = ("brain", "csf", "skull", "scalp")
-    sigma = {n: (s, s, s) for n, s in zip(names, HEAD.sigma, strict=True)}
-    loads = [
-        (e.current, facet_load(space, mesh.facets, partial(e.density, radius=HEAD.radii[-1])))
-        for e in HEAD_ELECTRODES
-    ]
-    nodal = _solve_loads(space, diagonal_tensors(space, sigma), loads)
-    return _compare(
-        ("four-layer sphere", name),
-        space,
-        nodal,
-        "brain",
-        lambda p: sphere_potential(p, HEAD, HEAD_ELECTRODES),
-        (target, None),
-    )
+def sphere_case(mesh: str = "sphere", *, target: float | None = None) -> list[Comparison]:
+    """Compare the four-layer sphere in its inner compartment, on a shipped mesh."""
+    space = Space(shipped_mesh(mesh), 2)
+    sigma = {n: (s, s, s) for n, s in zip(HEAD_TISSUES, HEAD.sigma, strict=True)}
+    sources = [(e.current, partial(e.density, radius=HEAD.radii[-1])) for e in HEAD_ELECTRODES]
+    nodal = _solve_surface_currents(space, diagonal_tensors(space, sigma), sources)
+    truth = partial(sphere_potential, spheres=HEAD, electrodes=HEAD_ELECTRODES)
+    return _compare(("four-layer sphere", mesh), space, nodal, "brain", truth, (target, None))
 
 
-def cylinder_case(
-    mesh: Mesh, name: str, order: int, *, target: float | None = None
-) -> list[Finding]:
-    """Compare the layered anisotropic cylinder in its core."""
-    space = Space(mesh, order)
-    names = ("white", "csf", "fat", "muscle")
-    triples = zip(names, CORD.across, CORD.along, strict=True)
-    sigma = {n: (across, across, along) for n, across, along in triples}
-    loads = [
-        (e.current, facet_load(space, mesh.facets, partial(e.density, cylinders=CORD)))
-        for e in CORD_ELECTRODES
-    ]
-    nodal = _solve_loads(space, diagonal_tensors(space, sigma), loads)
-    return _compare(
-        ("layered anisotropic cylinder", name),
-        space,
-        nodal,
-        "white",
-        lambda p: cylinder_potential(p, CORD, CORD_ELECTRODES),
-        (target, None),
-    )
+def cylinder_case(mesh: str = "cylinder", *, target: float | None = None) -> list[Comparison]:
+    """Compare the layered anisotropic cylinder in its core, on a shipped mesh."""
+    space = Space(shipped_mesh(mesh), 2)
+    triples = zip(CORD_TISSUES, CORD.across, CORD.along, strict=True)
+    sigma = {name: (across, across, along) for name, across, along in triples}
+    sources = [(e.current, partial(e.density, cylinders=CORD)) for e in CORD_ELECTRODES]
+    nodal = _solve_surface_currents(space, diagonal_tensors(space, sigma), sources)
+    truth = partial(cylinder_potential, cylinders=CORD, electrodes=CORD_ELECTRODES)
+    names = ("layered anisotropic cylinder", mesh)
+    return _compare(names, space, nodal, "white", truth, (target, None))
 
 
-def disc_case(mesh: Mesh, name: str, order: int, *, target: float | None = None) -> list[Finding]:
+def disc_case(order: int = 2, *, target: float | None = None) -> list[Comparison]:
     """Compare the current of the equipotential disc in its grounded confocal spheroid."""
+    mesh = shipped_mesh("disc")
     space = Space(mesh, order)
     sigma = diagonal_tensors(space, {"medium": (0.3, 0.3, 0.3)})
     electrodes = electrodes_on(mesh, ("disc",), grounded="outer")
     _, admittance, _ = solve_electrodes(build_system(space, sigma, electrodes), TOLERANCE)
-    exact = disc_current(1 * MM, 0.3, ground=10 * MM)
-    error = float(admittance[0, 0]) / exact - 1.0
+    exact = disc_current(MM * DISC_RADIUS_MM, 0.3, ground=MM * DISC_OUTER_MM[0])
+    error = abs(float(admittance[0, 0]) / exact - 1.0)
     quantity = "current, relative error"
-    return [Finding("equipotential disc", name, quantity, order, space.n_dofs, abs(error), target)]
+    return [Comparison("equipotential disc", "disc", quantity, order, space.n_dofs, error, target)]
 
 
-def impedance_case(order: int, *, target: float | None = None) -> list[Finding]:
+def impedance_case(order: int = 2, *, target: float | None = None) -> list[Comparison]:
     """Compare the resistance of a two-layer slab between contacts with impedance."""
     impedance, sigmas = 1e-3, (0.3, 1.7)
     line = np.linspace(0.0, 4 * MM, 4)
@@ -212,25 +182,18 @@ def impedance_case(order: int, *, target: float | None = None) -> list[Finding]:
     lengths = np.array([4 * MM, 2 * MM])
     exact = slab_resistance(lengths, np.array(sigmas), (4 * MM) ** 2, (impedance, impedance))
     error = abs(1.0 / float(admittance[0, 0]) / exact - 1.0)
-    quantity = "resistance, relative error"
-    return [
-        Finding(
-            "contact-impedance slab",
-            f"grid, {mesh.n_cells} tets",
-            quantity,
-            order,
-            space.n_dofs,
-            error,
-            target,
-        )
-    ]
+    names = ("contact-impedance slab", f"grid, {mesh.n_cells} tets", "resistance, relative error")
+    return [Comparison(*names, order, space.n_dofs, error, target)]
 
 
-def _solve_loads(
-    space: Space, sigma: FloatArray, loads: list[tuple[float, FloatArray]]
+def _solve_surface_currents(
+    space: Space, sigma: FloatArray, sources: Sequence[tuple[float, ScalarField]]
 ) -> FloatArray:
-    """Solve with surface loads scaled so that each carries exactly its current."""
-    total = sum((load * (current / load.sum()) for current, load in loads), np.zeros(space.n_dofs))
+    """Solve with current densities on the surface, each scaled to carry exactly its current."""
+    total = np.zeros(space.n_dofs)
+    for current, density in sources:
+        load = facet_load(space, space.mesh.facets, density)
+        total += load * (current / load.sum())
     return solve_insulated(space, stiffness(space, sigma), total)
 
 
@@ -239,9 +202,9 @@ def _compare(
     space: Space,
     nodal: FloatArray,
     tissue: str,
-    truth: Callable[[FloatArray], FloatArray],
+    truth: ScalarField,
     targets: tuple[float | None, float | None],
-) -> list[Finding]:
+) -> list[Comparison]:
     """Return RDM and |lnMAG| of a nodal field in one compartment."""
     inside = np.flatnonzero(space.mesh.cell_tags == space.mesh.tissues.index(tissue))
     if len(inside) > MAX_CELLS:
@@ -254,6 +217,60 @@ def _compare(
         (f"abs lnMAG, {tissue}", abs(lnmag(a, b, found.weight))),
     )
     return [
-        Finding(names[0], names[1], quantity, space.order, space.n_dofs, value, target)
+        Comparison(*names, quantity, space.order, space.n_dofs, value, target)
         for (quantity, value), target in zip(figures, targets, strict=True)
     ]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One entry of the accuracy table; without a target (not judged) it is there for comparison."""
+
+    name: str
+    run: Callable[[], list[Comparison]]
+    is_judged: bool = True
+
+
+CASES = (
+    Case("convergence, P1", partial(order_case, 1)),
+    Case("convergence, P2", partial(order_case, 2)),
+    Case("slab", partial(slab_case, target=1e-3)),
+    Case("slab, P1", partial(slab_case, 1), is_judged=False),
+    Case("sphere", partial(sphere_case, target=5e-4)),
+    Case("sphere, uncorrected", partial(sphere_case, "sphere-uncorrected"), is_judged=False),
+    Case("cylinder", partial(cylinder_case, target=1e-3)),
+    Case("cylinder, uncorrected", partial(cylinder_case, "cylinder-uncorrected"), is_judged=False),
+    Case("disc", partial(disc_case, target=5e-3)),
+    Case("disc, P1", partial(disc_case, 1), is_judged=False),
+    Case("impedance, P1", partial(impedance_case, 1, target=1e-6)),
+    Case("impedance, P2", partial(impedance_case, 2, target=1e-6)),
+)
+"""In the order of the table; "uncorrected" meshes have their points on the exact surfaces."""
+
+
+def compare_all(
+    *,
+    everything: bool = False,
+    peer_mesh: str | None = None,
+    progress: Callable[[str, float], None] | None = None,
+) -> Iterator[Comparison]:
+    """Yield the comparisons of the accuracy table as they are made.
+
+    Parameters
+    ----------
+    everything
+        Also cases without a target.
+    peer_mesh
+        Also compare r with NGSolve on this mesh of the bundled model: tiny, companion or standard.
+    progress
+        Called with the name of a case, and 0 before it and 1 after it.
+    """
+    cases = [case for case in CASES if case.is_judged or everything]
+    if peer_mesh is not None:
+        load_ngsolve()  # its absence is better said before the work than after it
+        cases.append(Case("NGSolve", partial(peer_case, peer_mesh)))
+    report = progress or (lambda case, done: None)
+    for case in cases:
+        report(case.name, 0.0)
+        yield from case.run()
+        report(case.name, 1.0)

@@ -1,8 +1,5 @@
 r"""Convergence orders on a manufactured solution with a conductivity jump and full anisotropy.
 
-What flows in: an element order and grid sizes. What flows out: L2 and H1 errors, and the orders
-that they show.
-
 On the unit cube the plane x = 1/2 separates two media with full tensors. With s = x - 1/2 and
 g = exp(b y + c z) the solution is
 
@@ -21,9 +18,12 @@ from numpy.typing import NDArray
 from fieldcorr.fem import Space
 from fieldcorr.mesh.structured import box_mesh
 from fieldcorr.mesh.topology import boundary_facets
+from fieldcorr.verification._checks import FloatArray
+from fieldcorr.verification.compare import Comparison
 from fieldcorr.verification.problem import cell_load, sample, solve_with_known, stiffness
 
-FloatArray = NDArray[np.float64]
+ORDER_STEPS = {1: (8, 16), 2: (4, 8)}
+"""Grid steps per edge between which the orders of P1 and of P2 elements are measured."""
 B, C, Q = 0.9, -0.7, 1.3
 TENSORS = np.array(
     [
@@ -105,7 +105,23 @@ def solve_and_compare(order: int, steps: int) -> Errors:
     )
 
 
-def observed_orders(coarse: Errors, fine: Errors) -> tuple[float, float]:
-    """Return the orders of the L2 and H1 errors between two grids."""
-    ratio = np.log(fine.steps / coarse.steps)
-    return float(np.log(coarse.l2 / fine.l2) / ratio), float(np.log(coarse.h1 / fine.h1) / ratio)
+def order_case(order: int) -> list[Comparison]:
+    """Compare the orders at which the L2 and H1 errors fall between two grids with theory."""
+    coarse, fine = (solve_and_compare(order, steps) for steps in ORDER_STEPS[order])
+    names = ("manufactured: jump, full tensors", f"cubes {coarse.steps}³ and {fine.steps}³")
+    figures = (
+        ("L2 order", coarse.l2 / fine.l2, order + 1),
+        ("H1 order", coarse.h1 / fine.h1, order),
+    )
+    return [
+        Comparison(
+            *names,
+            quantity,
+            order,
+            fine.dofs,
+            reached=float(np.log(gain) / np.log(fine.steps / coarse.steps)),
+            target=0.1,
+            theory=float(theory),
+        )
+        for quantity, gain, theory in figures
+    ]

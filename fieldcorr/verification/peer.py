@@ -1,12 +1,11 @@
 """The same mesh in another finite-element code: NGSolve.
 
-What flows in: a bundled model and mesh. What flows out: the correlations r of random
-configurations from NGSolve alone (assembly, factorisation, admittance, Gram matrix), and how far
-those of fieldcorr are from them. NGSolve is an optional package (extra ``bench``), loaded only
-when a function here is called.
+The correlations r of random configurations come from NGSolve alone (assembly, factorisation,
+admittance, Gram matrix) and are compared with those of fieldcorr. NGSolve is an optional package
+(extra ``bench``), loaded only when a function here is called.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,18 +15,15 @@ from fieldcorr.errors import MissingExtraError
 from fieldcorr.leadfield import compute_lead_field
 from fieldcorr.leadfield.region import window
 from fieldcorr.mesh import Mesh, read_mesh
-from fieldcorr.model import load_model, resolve_mesh
-from fieldcorr.verification.report import Finding
+from fieldcorr.model import Model, load_model, resolve_mesh
+from fieldcorr.verification._checks import FloatArray
+from fieldcorr.verification.compare import Comparison
 
-if TYPE_CHECKING:
-    from fieldcorr.model import Model
-
-FloatArray = NDArray[np.float64]
 CONFIGURATIONS = 500
 TARGET = 1e-6
 
 
-def _ngsolve() -> Any:
+def load_ngsolve() -> Any:
     """Import NGSolve, or say which extra brings it."""
     try:
         import ngsolve
@@ -40,7 +36,7 @@ def _ngsolve() -> Any:
 
 def ngsolve_mesh(mesh: Mesh) -> Any:
     """Return the mesh as an NGSolve mesh: same points, materials and boundary names."""
-    ngsolve = _ngsolve()
+    ngsolve = load_ngsolve()
     from netgen.meshing import FaceDescriptor
     from netgen.meshing import Mesh as NetgenMesh
 
@@ -58,9 +54,9 @@ def ngsolve_mesh(mesh: Mesh) -> Any:
     return ngsolve.Mesh(netgen)
 
 
-def conductivity_function(model: "Model", mesh: Any) -> Any:
+def conductivity_function(model: Model, mesh: Any) -> Any:
     """Return the conductivity tensor as an NGSolve coefficient function."""
-    ngsolve = _ngsolve()
+    ngsolve = load_ngsolve()
     tensors = {
         name: ngsolve.CoefficientFunction(
             tuple(np.diag(tissue.principal_S_per_m).ravel()), dims=(3, 3)
@@ -70,7 +66,7 @@ def conductivity_function(model: "Model", mesh: Any) -> Any:
     return mesh.MaterialCF(tensors)
 
 
-def ngsolve_matrices(model: "Model", mesh: Mesh) -> tuple[FloatArray, FloatArray]:
+def ngsolve_matrices(model: Model, mesh: Mesh) -> tuple[FloatArray, FloatArray]:
     """Solve with each contact at 1 V and the others at 0 V in NGSolve.
 
     Returns
@@ -79,7 +75,7 @@ def ngsolve_matrices(model: "Model", mesh: Mesh) -> tuple[FloatArray, FloatArray
     gram : (E, E)
         Gram matrix of the mean-removed potentials per volt over the compared region.
     """
-    ngsolve = _ngsolve()
+    ngsolve = load_ngsolve()
     grid = ngsolve_mesh(mesh)
     names = model.electrode_names
     space = ngsolve.H1(grid, order=model.solver.order, dirichlet="|".join(names))
@@ -102,9 +98,9 @@ def ngsolve_matrices(model: "Model", mesh: Mesh) -> tuple[FloatArray, FloatArray
     return admittance, gram - np.outer(mean, mean) / volume
 
 
-def _window_function(model: "Model", mesh: Mesh, grid: Any) -> Any:
+def _window_function(model: Model, mesh: Mesh, grid: Any) -> Any:
     """Return the window of the compared region, linear between vertices."""
-    ngsolve = _ngsolve()
+    ngsolve = load_ngsolve()
     values = window(
         mesh.points[:, 2],
         model.window_centre_m,
@@ -118,8 +114,7 @@ def _window_function(model: "Model", mesh: Mesh, grid: Any) -> Any:
 
 def _held_at_one(space: Any, grid: Any, name: str, stiffness: Any, inverse: Any) -> Any:
     """Return the potential with one contact at 1 V and the others at 0 V."""
-    ngsolve = _ngsolve()
-    field = ngsolve.GridFunction(space)
+    field = load_ngsolve().GridFunction(space)
     field.Set(1.0, definedon=grid.Boundaries(name))
     residual = (stiffness.mat * field.vec).Evaluate()
     field.vec.data -= inverse * residual
@@ -130,7 +125,7 @@ def _product(form: Any, a: Any, b: Any) -> float:
     """Return a' M b of two NGSolve functions."""
     result = form.mat.CreateColVector()
     result.data = form.mat * b.vec
-    return float(_ngsolve().InnerProduct(a.vec, result))
+    return float(load_ngsolve().InnerProduct(a.vec, result))
 
 
 def contact_voltages(polarity: NDArray[np.int8], admittance: FloatArray) -> FloatArray:
@@ -159,9 +154,9 @@ def random_configurations(count: int, contacts: int, *, seed: int = 500) -> NDAr
     return np.asarray(rng.permutation(drawn)[:count])
 
 
-def peer_findings(mesh_name: str = "tiny") -> list[Finding]:
+def peer_case(mesh_name: str = "tiny") -> list[Comparison]:
     """Compare r of random configurations with NGSolve on one of the bundled model's meshes."""
-    model = load_model("lumbosacral-565")
+    model = load_model()
     mesh = read_mesh(resolve_mesh(model, mesh_name))
     polarity = random_configurations(CONFIGURATIONS, len(model.electrode_names))
     lead = compute_lead_field(model, mesh)
@@ -169,8 +164,9 @@ def peer_findings(mesh_name: str = "tiny") -> list[Finding]:
     admittance, gram = ngsolve_matrices(model, mesh)
     theirs = correlations(contact_voltages(polarity, admittance), gram)
     worst = float(np.abs(own - theirs).max())
-    quantity = f"r of {len(polarity)} configurations, max difference"
-    name = f"lumbosacral-565, {mesh_name}"
-    return [
-        Finding("NGSolve, same mesh", name, quantity, lead.order, lead.space.n_dofs, worst, TARGET)
-    ]
+    names = (
+        "NGSolve, same mesh",
+        f"{model.name}, {mesh_name}",
+        f"r of {len(polarity)} configurations, max difference",
+    )
+    return [Comparison(*names, lead.order, lead.space.n_dofs, worst, TARGET)]

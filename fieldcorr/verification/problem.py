@@ -1,9 +1,7 @@
-"""Small boundary-value problems for verification: loads, elimination of known values, samples.
+"""Boundary-value problems with any load: nodal potentials, and their values at chosen cells.
 
-What flows in: a Lagrange space, conductivities, current densities or sources as functions. What
-flows out: nodal potentials, and their values at quadrature points of chosen cells. Assembly,
-multigrid and solver are those of :mod:`fieldcorr.fem`; only the loads, which the lead fields never
-need in this generality, are computed here.
+Assembly, multigrid and solver are those of :mod:`fieldcorr.fem`; only the loads, which the lead
+fields never need in this generality, are computed here.
 """
 
 from collections.abc import Callable
@@ -18,9 +16,9 @@ from fieldcorr.elements import basis, basis_gradients
 from fieldcorr.fem import Pattern, Space, stiffness_matrix
 from fieldcorr.fem.amg import build_hierarchy
 from fieldcorr.fem.reference import cell_quadrature
-from fieldcorr.fem.solve import Solution, solve_block
+from fieldcorr.fem.solve import solve_block
+from fieldcorr.verification._checks import FloatArray
 
-FloatArray = NDArray[np.float64]
 ScalarField = Callable[[FloatArray], FloatArray]
 TOLERANCE = 1e-11
 """Relative residual of verification solves: far below every discretisation error."""
@@ -95,44 +93,24 @@ def solve_with_known(
     load: FloatArray,
     known: NDArray[np.int64],
     values: FloatArray,
-    *,
-    tolerance: float = TOLERANCE,
 ) -> FloatArray:
-    """Solve A u = b with u given at some nodes.
-
-    Parameters
-    ----------
-    space, matrix
-        The space and its matrix (n_dofs, n_dofs).
-    load : (n_dofs,) array
-        Right-hand side.
-    known, values : (M,) arrays
-        Node numbers and the potentials there.
-
-    Returns
-    -------
-    (n_dofs,) array of nodal potentials.
-    """
+    """Solve A u = b (n_dofs,) with u given at some nodes: their numbers and potentials (M,)."""
     result = np.zeros(space.n_dofs)
     result[known] = values
     free = np.ones(space.n_dofs, dtype=bool)
     free[known] = False
+    inner = scipy.sparse.csr_matrix(matrix[free][:, free])
+    transfer, coarse = _vertex_level(space, inner, free) if space.order == 2 else (None, None)
+    hierarchy = build_hierarchy(inner, first_prolongation=transfer, first_coarse=coarse)
     rhs = (load - matrix @ result)[free]
-    result[free] = solve_free(space, matrix[free][:, free], rhs[:, None], free, tolerance).x[:, 0]
+    result[free] = solve_block(inner, hierarchy, rhs[:, None], tolerance=TOLERANCE).x[:, 0]
     return result
 
 
-def solve_free(
-    space: Space,
-    matrix: scipy.sparse.csr_matrix,
-    rhs: FloatArray,
-    free: NDArray[np.bool_],
-    tolerance: float,
-) -> Solution:
-    """Solve the system of the free nodes, with P1 as the first coarse space of P2."""
-    matrix = scipy.sparse.csr_matrix(matrix)
-    if space.order == 1:
-        return solve_block(matrix, build_hierarchy(matrix), rhs, tolerance=tolerance)
+def _vertex_level(
+    space: Space, matrix: scipy.sparse.csr_matrix, free: NDArray[np.bool_]
+) -> tuple[scipy.sparse.csr_matrix, scipy.sparse.csr_matrix]:
+    """Return P1 inside P2 on the free nodes, and its matrix: the first coarse level."""
     parents, weights = space.vertex_transfer
     n_points = space.mesh.n_points
     rows = np.repeat(np.arange(space.n_dofs), 2)
@@ -140,9 +118,7 @@ def solve_free(
         (weights.ravel(), (rows, parents.ravel())), shape=(space.n_dofs, n_points)
     )[free][:, free[:n_points]]
     transfer.eliminate_zeros()
-    coarse = scipy.sparse.csr_matrix(transfer.T @ (matrix @ transfer))
-    hierarchy = build_hierarchy(matrix, first_prolongation=transfer, first_coarse=coarse)
-    return solve_block(matrix, hierarchy, rhs, tolerance=tolerance)
+    return transfer, scipy.sparse.csr_matrix(transfer.T @ (matrix @ transfer))
 
 
 def solve_insulated(

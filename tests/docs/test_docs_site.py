@@ -25,7 +25,7 @@ PACKAGES = (
     "fieldcorr.batch",
     "fieldcorr.store",
     "fieldcorr.duel",
-    "fieldcorr.analytic",
+    "fieldcorr.verification",
     "fieldcorr.plot",
 )
 

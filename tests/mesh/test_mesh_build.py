@@ -10,8 +10,8 @@ from fieldcorr.errors import MeshError, MissingExtraError
 from fieldcorr.mesh import Mesh, MeshSizes, build_mesh, check_mesh
 from fieldcorr.mesh.gaps import largest_edges
 from fieldcorr.mesh.sizes import Stretch
-from fieldcorr.mesh.verification import verification_mesh
 from fieldcorr.model import Ellipse, Model
+from fieldcorr.verification.meshes import verification_mesh
 
 COARSE = MeshSizes(
     rim_mm=1.0, growth=1.0, cord_mm=4.0, end_mm=4.0, far_mm=60.0, stretch=3.0, end_stretch=12.0

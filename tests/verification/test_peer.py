@@ -12,7 +12,7 @@ from fieldcorr.verification.peer import (
     contact_voltages,
     correlations,
     ngsolve_mesh,
-    peer_findings,
+    peer_case,
     random_configurations,
 )
 
@@ -56,5 +56,5 @@ def test_without_ngsolve_the_error_names_the_extra() -> None:
 
 @pytest.mark.skipif(not HAS_NGSOLVE, reason="NGSolve (extra bench) is not installed")
 def test_ngsolve_agrees_on_the_same_mesh() -> None:
-    (finding,) = peer_findings("tiny")
-    assert finding.is_met, finding.cells()
+    (comparison,) = peer_case("tiny")
+    assert comparison.is_met, comparison.cells()

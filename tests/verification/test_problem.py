@@ -9,7 +9,8 @@ from fieldcorr.leadfield.system import contact_loads
 from fieldcorr.mesh.structured import box_mesh
 from fieldcorr.verification import manufactured
 from fieldcorr.verification.cases import slab_mesh
-from fieldcorr.verification.grids import graded_line
+from fieldcorr.verification.compare import Comparison, markdown_table
+from fieldcorr.verification.meshes import graded_line
 from fieldcorr.verification.problem import (
     cell_load,
     diagonal_tensors,
@@ -19,8 +20,7 @@ from fieldcorr.verification.problem import (
     solve_with_known,
     stiffness,
 )
-from fieldcorr.verification.report import Finding, markdown_table
-from tests.analytic.differences import second_derivatives, slope
+from tests.verification.differences import second_derivatives, slope
 
 RNG = np.random.default_rng(2)
 CUBE = box_mesh(2, 3, 2, bounds=((0.0, 1.0), (0.0, 2.0), (-1.0, 1.0)))
@@ -133,10 +133,10 @@ def test_contact_loads_of_the_lead_field_are_uniform_densities() -> None:
         np.testing.assert_allclose(loads.toarray()[number], expected, atol=1e-12)
 
 
-def test_findings_are_judged_and_printed() -> None:
-    good = Finding("a", "m", "RDM", 2, 1234567, 1e-4, 1e-3)
-    bad = Finding("a", "m", "L2 order", 1, 10, 1.85, 0.1, 2.0)
-    free = Finding("a", "m", "RDM", 1, 10, 0.5)
+def test_comparisons_are_judged_and_printed() -> None:
+    good = Comparison("a", "m", "RDM", 2, 1234567, 1e-4, 1e-3)
+    bad = Comparison("a", "m", "L2 order", 1, 10, 1.85, 0.1, 2.0)
+    free = Comparison("a", "m", "RDM", 1, 10, 0.5)
     assert good.is_met
     assert free.is_met
     assert not bad.is_met

@@ -6,10 +6,11 @@ from itertools import product
 import numpy as np
 import pytest
 
-from fieldcorr.analytic import Layer, Rectangle, Slab, anisotropic_point_source, slab_potential
-from fieldcorr.analytic.slab import _amplitudes, _wave_numbers
 from fieldcorr.errors import ConvergenceError, ModelError
-from tests.analytic.differences import second_derivatives, slope
+from fieldcorr.verification import Layer, Rectangle, Slab, slab_potential
+from fieldcorr.verification.slab import _amplitudes, _wave_numbers
+from tests.verification.differences import second_derivatives, slope
+from tests.verification.point_sources import anisotropic_point_source
 
 RNG = np.random.default_rng(11)
 LAYERS = (

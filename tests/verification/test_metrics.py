@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fieldcorr.analytic import lnmag, rdm, without_mean
+from fieldcorr.verification import lnmag, rdm, without_mean
 
 RNG = np.random.default_rng(3)
 A, B = RNG.normal(size=(2, 100))

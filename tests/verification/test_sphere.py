@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from fieldcorr.analytic import BlurredElectrode, CapElectrode, Spheres, sphere_potential
 from fieldcorr.errors import ConvergenceError, ModelError
-from tests.analytic.differences import second_derivatives, slope
+from fieldcorr.verification import BlurredElectrode, CapElectrode, Spheres, sphere_potential
+from tests.verification.differences import second_derivatives, slope
 
 RNG = np.random.default_rng(5)
 HEAD = Spheres((0.78, 0.80, 0.86, 0.92), (0.33, 1.79, 0.01, 0.43))

@@ -1,7 +1,5 @@
 r"""An equipotential disc on an insulated plane, and the contact-impedance slab.
 
-What flows in: the disc's radius, conductivity, points. What flows out: potentials and currents.
-
 With s1, s2 the distances of a point to the near and far ends of the rim (in the plane through the
 axis), the equipotentials of the disc are the confocal oblate spheroids s1 + s2 = 2A. A conductor
 bounded by one of them at 0 V is therefore solved exactly too, which makes a finite-element test
@@ -9,9 +7,16 @@ free of any truncation error. Near the rim the field grows like the inverse root
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from fieldcorr.errors import ModelError
+from fieldcorr.verification._checks import (
+    FloatArray,
+    conductivities,
+    not_negative,
+    numbers,
+    points_in,
+    positive,
+)
 
 
 def _spheroid(points: FloatArray, radius: float) -> FloatArray:
@@ -20,6 +25,13 @@ def _spheroid(points: FloatArray, radius: float) -> FloatArray:
     near = np.hypot(rho - radius, points[:, 2])
     far = np.hypot(rho + radius, points[:, 2])
     return np.asarray(0.5 * (near + far))
+
+
+def _ground_angle(radius: float, ground: float) -> float:
+    """Return asin(a/A), with the disc smaller than the spheroid that is grounded."""
+    if not positive("disc radius", radius) < positive("disc ground", ground, infinite=True):
+        raise ModelError(f"disc ground: must exceed the radius of {radius!r} m, got {ground!r}")
+    return float(np.arcsin(radius / ground))
 
 
 def disc_potential(
@@ -44,9 +56,9 @@ def disc_potential(
     -------
     (N,) array of V.
     """
-    floor = np.arcsin(radius / ground)
+    points, floor = points_in(points), _ground_angle(radius, ground)
     angle = np.arcsin(radius / np.maximum(_spheroid(points, radius), radius))
-    return np.asarray(voltage * (angle - floor) / (0.5 * np.pi - floor))
+    return np.asarray(numbers("disc voltage", voltage) * (angle - floor) / (0.5 * np.pi - floor))
 
 
 def disc_current(
@@ -59,8 +71,9 @@ def disc_current(
     radius, sigma, voltage, ground : float
         As in :func:`disc_potential`; ``sigma`` is the conductivity in S/m.
     """
-    share = 1.0 - np.arcsin(radius / ground) / (0.5 * np.pi)
-    return float(4.0 * sigma * radius * voltage / share)
+    positive("disc conductivity", sigma)
+    share = 1.0 - _ground_angle(radius, ground) / (0.5 * np.pi)
+    return float(4.0 * sigma * radius * numbers("disc voltage", voltage) / share)
 
 
 def slab_resistance(
@@ -77,4 +90,7 @@ def slab_resistance(
     impedances : pair of float
         Contact impedances z1, z2 in ohm m2.
     """
-    return float((np.sum(np.asarray(lengths) / sigmas) + sum(impedances)) / area)
+    thickness = positive("slab lengths", lengths, (-1,))
+    sigma = conductivities("slab conductivities", sigmas, len(thickness))
+    contacts = not_negative("contact impedances", impedances, (2,))
+    return float((np.sum(thickness / sigma) + contacts.sum()) / positive("slab area", area))

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.special import iv, ivp, kv, kvp
 
-from fieldcorr.analytic import BlurredPatch, Cylinders, Patch, cylinder_potential
-from fieldcorr.analytic._bessel import log_bessel
 from fieldcorr.errors import ModelError
-from tests.analytic.differences import second_derivatives, slope
+from fieldcorr.verification import BlurredPatch, Cylinders, Patch, cylinder_potential
+from fieldcorr.verification._waves import log_bessel
+from tests.verification.differences import second_derivatives, slope
 
 RNG = np.random.default_rng(13)
 CORD = Cylinders((0.45, 0.8, 1.0, 2.0), 4.0, (0.083, 1.7, 0.04, 0.25), (0.6, 1.7, 0.04, 0.35))

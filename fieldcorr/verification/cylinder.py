@@ -1,32 +1,31 @@
 r"""Concentric cylinders, anisotropic along the axis, with current through the outer surface.
 
-What flows in: radii, conductivities across and along the axis, electrodes, points. What flows
-out: potentials in V.
-
 The ends z = +-L/2 are insulated, so a mode is cos(m (theta - theta_0)) cos(k (z + L/2)) with
 k = p pi / L: exact for a finite-element cylinder of the same length. Its radial part is a sum of
 I_m(kappa r) and K_m(kappa r), kappa = k sqrt(s_z / s_r) (r^m and r^-m for k = 0); the layers are
-joined by :mod:`fieldcorr.analytic._ladder`. The Bessel functions enter through logarithms and
-ratios only (:mod:`fieldcorr.analytic._bessel`), which neither overflow nor cancel.
+joined by the recursion of ``_waves``. The Bessel functions enter through logarithms and ratios
+only, which neither overflow nor cancel.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fieldcorr.analytic._bessel import log_waves
-from fieldcorr.analytic._checks import (
-    modes_needed,
-    require_balance,
-    require_increasing,
-    require_positive,
-)
-from fieldcorr.analytic._ladder import Ladder, Waves, climb
 from fieldcorr.errors import ModelError
+from fieldcorr.verification._checks import (
+    FloatArray,
+    balanced,
+    conductivities,
+    increasing,
+    not_negative,
+    numbers,
+    points_in,
+    positive,
+    share,
+)
+from fieldcorr.verification._waves import Ladder, Waves, climb, log_waves, modes_needed
 
-FloatArray = NDArray[np.float64]
 MAX_ORDER = 1000
 """Largest number of angular orders, and of axial wave numbers."""
 _BLOCK = 128  # points summed at once: 128 x 60 x 100 modes is 6 MB per array
@@ -42,14 +41,10 @@ class Cylinders:
     along: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        require_increasing("cylinder radii", self.radii)
-        require_positive("cylinder length", [self.length])
-        for sigma in (self.across, self.along):
-            require_positive("cylinder conductivities", sigma)
-            if len(sigma) != len(self.radii):
-                raise ModelError(
-                    f"cylinder conductivities: {len(self.radii)} needed, got {sigma!r}"
-                )
+        increasing("cylinder radii", self.radii)
+        positive("cylinder length", self.length)
+        conductivities("cylinder conductivities", self.across, len(self.radii))
+        conductivities("cylinder conductivities", self.along, len(self.radii))
 
 
 @dataclass(frozen=True)
@@ -73,6 +68,11 @@ class BlurredPatch:
     current: float
     around: float = 0.7
     along: float = 0.8
+
+    def __post_init__(self) -> None:
+        numbers("electrode angle and height", (self.angle, self.z), (2,))
+        share("blur around", self.around)
+        share("blur along", self.along)
 
     def factors(self, m: FloatArray, k: FloatArray, length: float) -> tuple[FloatArray, FloatArray]:
         """Return b^m and c^p, p = k L / pi."""
@@ -102,6 +102,10 @@ class Patch:
     current: float
     half_angle: float
     half_length: float
+
+    def __post_init__(self) -> None:
+        numbers("electrode angle and height", (self.angle, self.z), (2,))
+        not_negative("patch half widths", (self.half_angle, self.half_length), (2,))
 
     def factors(self, m: FloatArray, k: FloatArray, length: float) -> tuple[FloatArray, FloatArray]:
         """Return sin(m a)/(m a) and sin(k l)/(k l)."""
@@ -146,10 +150,15 @@ def cylinder_potential(
     -------
     (N,) array of V, with zero mean over the volume of every layer.
     """
-    require_balance(np.array([electrode.current for electrode in electrodes]))
+    balanced([electrode.current for electrode in electrodes])
+    points = points_in(points)
     r = np.hypot(points[:, 0], points[:, 1])
-    if r.max() > 1.01 * cylinders.radii[-1]:
-        raise ModelError(f"points: radius {r.max()!r} m lies outside {cylinders.radii[-1]!r} m")
+    outer = cylinders.radii[-1]
+    if r.max() > 1.01 * outer:
+        raise ModelError(f"points: radius {r.max():g} m lies outside the cylinder of {outer:g} m")
+    heights = [electrode.z for electrode in electrodes]
+    if max(map(abs, heights)) > 0.5 * cylinders.length:
+        raise ModelError(f"electrodes: heights {heights} m leave the cylinder")
     order, k = _mode_list(float(r.max()), cylinders, electrodes, tolerance)
     ladder = _ladder(cylinders, order, k)
     total = np.zeros(len(points))

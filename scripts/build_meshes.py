@@ -1,20 +1,15 @@
-"""The meshes that come with the package, and how each is made.
+"""Build the meshes that come with the package, and print a table of their sizes and hashes.
 
-What flows in: the folder to write to, and names. What flows out: the mesh files, checked, and a
-table of their sizes and hashes. ``scripts/build-meshes`` runs this module.
+``scripts/build-meshes`` runs this module with the folder to write to and names of meshes.
 """
 
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from fieldcorr.mesh.build import build_mesh
-from fieldcorr.mesh.check import check_mesh
-from fieldcorr.mesh.data import Mesh
-from fieldcorr.mesh.fcmesh import write_fcmesh
-from fieldcorr.mesh.sizes import MeshSizes
-from fieldcorr.mesh.verification import verification_mesh
+from fieldcorr.mesh import Mesh, MeshSizes, build_mesh, check_mesh, write_mesh
 from fieldcorr.model import load_model
+from fieldcorr.verification.meshes import verification_mesh
 
 SIZES = {
     "tiny": MeshSizes(
@@ -50,6 +45,7 @@ def shipped_recipes() -> dict[str, tuple[str, Callable[[], Mesh]]]:
 
 
 def _spinal_recipe(which: str) -> tuple[str, Callable[[], Mesh]]:
+    """Return file and builder of a mesh of the bundled model."""
     model = load_model()
     return getattr(model.mesh, which), lambda: build_mesh(model, sizes=SIZES.get(which))
 
@@ -57,15 +53,17 @@ def _spinal_recipe(which: str) -> tuple[str, Callable[[], Mesh]]:
 def _verification_recipe(
     file: str, name: str, *, corrected: bool
 ) -> tuple[str, Callable[[], Mesh]]:
+    """Return file and builder of a mesh with a closed form."""
     path = f"verification/{file}.fcmesh"
     return path, lambda: verification_mesh(name, corrected=corrected)
 
 
 def _build_one(path: Path, build: Callable[[], Mesh]) -> str:
+    """Build, check and write one mesh; return its row of the table."""
     mesh = build()
     check_mesh(mesh, name=path.name)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_fcmesh(mesh, path)
+    write_mesh(mesh, path)
     size = path.stat().st_size
     return f"| {path.name} | {mesh.n_cells} | {mesh.n_points} | {size} | `{mesh.hash}` |"
 

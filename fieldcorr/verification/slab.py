@@ -1,15 +1,12 @@
 r"""Layers of diagonal anisotropy under rectangular contacts of uniform current density.
 
-What flows in: the layers from the top down, the rectangles with their currents, points. What
-flows out: potentials in V.
-
 The body is a box 0 <= x <= a, 0 <= y <= b with insulated side walls, so the series over
 cos(m pi x / a) cos(n pi y / b) is exact for a finite-element box of the same size, and approaches
 the open layered medium as the box grows. A mode decays with depth at the rate
 
 .. math:: g_i = \sqrt{(\sigma_x k_x^2 + \sigma_y k_y^2)/\sigma_z}, \qquad Y_i = \sigma_z g_i,
 
-and the stack of layers is solved by :mod:`fieldcorr.analytic._ladder`.
+and the stack of layers is solved by the recursion of ``_waves``.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,11 +16,18 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldcorr.analytic._checks import modes_needed, require_balance, require_positive
-from fieldcorr.analytic._ladder import Ladder, Waves, climb
 from fieldcorr.errors import ModelError
+from fieldcorr.verification._checks import (
+    FloatArray,
+    balanced,
+    conductivities,
+    not_negative,
+    numbers,
+    points_in,
+    positive,
+)
+from fieldcorr.verification._waves import Ladder, Waves, climb, modes_needed
 
-FloatArray = NDArray[np.float64]
 MAX_MODES = 2000
 """Largest number of cosines in one direction: beyond it the points are too near the surface."""
 _BLOCK = 64  # points that share one list of modes; 64 x 1e5 modes is 50 MB
@@ -56,11 +60,15 @@ class Slab:
     bottom: Literal["insulated", "grounded"] = "insulated"
 
     def __post_init__(self) -> None:
-        require_positive("slab size", self.size)
-        require_positive("layer thickness", [layer.thickness for layer in self.layers])
-        require_positive("layer conductivity", [layer.sigma for layer in self.layers])
-        if not all(np.isfinite(layer.thickness) for layer in self.layers[:-1]):
+        positive("slab size", self.size, (2,))
+        depths = [layer.thickness for layer in self.layers]
+        thickness = positive("layer thickness", depths, (-1,), infinite=True)
+        if not np.isfinite(thickness[:-1]).all():
             raise ModelError("layer thickness: only the last layer may be infinite")
+        for layer in self.layers:
+            conductivities("layer conductivities", layer.sigma, 3)
+        if self.bottom not in ("insulated", "grounded"):
+            raise ModelError(f"slab bottom: must be insulated or grounded, got {self.bottom!r}")
 
     @property
     def tops(self) -> FloatArray:
@@ -102,9 +110,8 @@ def slab_potential(
     -------
     (N,) array of V, with zero mean over every horizontal plane when the slab floats.
     """
-    if slab.is_floating:
-        require_balance(np.array([contact.current for contact in contacts]))
-    _require_inside(points, slab)
+    points = points_in(points)
+    _require_inside(points, slab, contacts)
     k = _wave_numbers(float(points[:, 2].min()), slab, tolerance)
     ladder = climb([_waves(layer, _rates(layer, k)) for layer in slab.layers[::-1]], _start(slab))
     amplitude = _amplitudes(slab, contacts, k)
@@ -114,12 +121,21 @@ def slab_potential(
     return result
 
 
-def _require_inside(points: FloatArray, slab: Slab) -> None:
-    """Refuse points above the surface or below the last layer."""
+def _require_inside(points: FloatArray, slab: Slab, contacts: Sequence[Rectangle]) -> None:
+    """Refuse points and contacts that leave the slab, and currents that do not balance."""
+    low, high = points[:, 2].min(), points[:, 2].max()
     floor = slab.tops[-1] + slab.layers[-1].thickness
-    depth = points[:, 2]
-    if depth.min() < 0.0 or depth.max() > floor * (1.0 + 1e-9):
-        raise ModelError(f"points: depths {depth.min()!r} to {depth.max()!r} m leave the slab")
+    if low < 0.0 or high > floor * (1.0 + 1e-9):
+        raise ModelError(f"points: depths {low:g} to {high:g} m leave the slab")
+    for contact in contacts:
+        ranges = not_negative("contact", (contact.x, contact.y), (2, 2))
+        if (ranges.max(axis=1) > slab.size).any():
+            raise ModelError(f"contact: {contact} leaves the slab of size {slab.size} m")
+    currents = [contact.current for contact in contacts]
+    if slab.is_floating:
+        balanced(currents)
+    else:
+        numbers("currents", currents, (-1,))
 
 
 def _start(slab: Slab) -> float:

@@ -5,14 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fieldcorr.analytic import (
-    anisotropic_point_source,
-    disc_current,
-    disc_potential,
-    slab_resistance,
-    two_half_spaces,
-)
-from tests.analytic.differences import Potential, second_derivatives, slope
+from fieldcorr.verification import disc_current, disc_potential, slab_resistance
+from tests.verification.differences import Potential, second_derivatives, slope
+from tests.verification.point_sources import anisotropic_point_source, two_half_spaces
 
 RNG = np.random.default_rng(7)
 SOURCE = np.array([0.1, -0.2, 0.7])

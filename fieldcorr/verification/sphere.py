@@ -1,11 +1,8 @@
 r"""Concentric spherical shells with current through the outer surface.
 
-What flows in: radii, radial and tangential conductivities, electrodes, points. What flows out:
-potentials in V.
-
 In a shell with conductivities s_r, s_t the degree-n part of the potential is a sum of r^nu and
 r^-(nu+1), nu = (sqrt(1 + 4 n(n+1) s_t/s_r) - 1) / 2, and the shells are joined by
-:mod:`fieldcorr.analytic._ladder`. An electrode is rotationally symmetric about its direction and
+the recursion of ``_waves``. An electrode is rotationally symmetric about its direction and
 has current density
 
 .. math:: J(\vartheta) = \frac{I}{4\pi R^2}\sum_n (2n+1)\,f_n P_n(\cos\vartheta).
@@ -15,18 +12,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fieldcorr.analytic._checks import (
-    modes_needed,
-    require_balance,
-    require_increasing,
-    require_positive,
-)
-from fieldcorr.analytic._ladder import Ladder, Waves, climb
 from fieldcorr.errors import ModelError
+from fieldcorr.verification._checks import (
+    FloatArray,
+    balanced,
+    conductivities,
+    increasing,
+    not_negative,
+    numbers,
+    points_in,
+    share,
+)
+from fieldcorr.verification._waves import Ladder, Waves, climb, modes_needed
 
-FloatArray = NDArray[np.float64]
 MAX_DEGREE = 2000
 """Largest degree of the Legendre series."""
 
@@ -43,11 +42,9 @@ class Spheres:
     sigma_tangential: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        require_increasing("sphere radii", self.radii)
-        for sigma in (self.sigma, self.tangential):
-            require_positive("sphere conductivities", sigma)
-            if len(sigma) != len(self.radii):
-                raise ModelError(f"sphere conductivities: {len(self.radii)} needed, got {sigma!r}")
+        increasing("sphere radii", self.radii)
+        conductivities("sphere conductivities", self.sigma, len(self.radii))
+        conductivities("sphere conductivities", self.tangential, len(self.radii))
 
     @property
     def tangential(self) -> tuple[float, ...]:
@@ -73,6 +70,10 @@ class BlurredElectrode:
     current: float
     blur: float = 0.8
 
+    def __post_init__(self) -> None:
+        _direction(self.direction)
+        share("blur", self.blur)
+
     def factors(self, count: int) -> FloatArray:
         """Return f_n for n < count."""
         return np.asarray(self.blur ** np.arange(count, dtype=np.float64))
@@ -96,6 +97,11 @@ class CapElectrode:
     direction: tuple[float, float, float]
     current: float
     half_angle: float
+
+    def __post_init__(self) -> None:
+        _direction(self.direction)
+        if not_negative("half_angle", self.half_angle) > np.pi:
+            raise ModelError(f"half_angle: must be at most pi, got {self.half_angle!r}")
 
     def factors(self, count: int) -> FloatArray:
         """Return f_n = (P_{n-1}(c) - P_{n+1}(c)) / ((2n+1)(1-c)), c the cosine of the rim."""
@@ -148,11 +154,12 @@ def sphere_potential(
     -------
     (N,) array of V, zero at the centre.
     """
-    require_balance(np.array([electrode.current for electrode in electrodes]))
+    balanced([electrode.current for electrode in electrodes])
+    points = points_in(points)
     r = np.linalg.norm(points, axis=1)
     outer = spheres.radii[-1]
     if r.max() > 1.01 * outer:
-        raise ModelError(f"points: radius {r.max()!r} m lies outside the sphere of {outer!r} m")
+        raise ModelError(f"points: radius {r.max():g} m lies outside the sphere of {outer:g} m")
     decay = min(e.decay for e in electrodes) - np.log(max(r.max(), 1e-3 * outer) / outer)
     count = modes_needed(float(decay), tolerance, MAX_DEGREE, "sphere series")
     radial = _radial(r, spheres, np.arange(1.0, count + 1.0))
@@ -165,9 +172,18 @@ def sphere_potential(
     return total
 
 
+def _direction(direction: tuple[float, float, float]) -> FloatArray:
+    """Return the unit vector (3,) along a direction."""
+    vector = numbers("direction", direction, (3,))
+    length = np.linalg.norm(vector)
+    if length == 0.0:
+        raise ModelError("direction: must not be zero")
+    return np.asarray(vector / length)
+
+
 def _cosine(points: FloatArray, direction: tuple[float, float, float]) -> FloatArray:
     """Return the cosine (N,) of the angle between points (N, 3) and a direction."""
-    axis = np.asarray(direction) / np.linalg.norm(direction)
+    axis = _direction(direction)
     r = np.linalg.norm(points, axis=1)
     return np.asarray(np.clip(points @ axis / np.where(r > 0.0, r, 1.0), -1.0, 1.0))
 

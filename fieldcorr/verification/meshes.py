@@ -1,8 +1,8 @@
 """Meshes for comparison with closed forms.
 
-What flows in: a name and a factor on all sizes. What flows out: the mesh, with the volumes inside
-its curved surfaces corrected or, for comparison, with points on the exact surfaces. They are
-shipped in ``meshes/verification`` so that tests need no gmsh.
+The volumes inside their curved surfaces are right or, for comparison, their points lie on the
+exact surfaces ("uncorrected"). They are shipped in ``meshes/verification``, so that only building
+them again needs gmsh. Boxes need none: they have graded grid lines.
 
 ==========  =======================================================================================
 sphere      radii 78, 80, 86, 92 mm: brain, csf, skull, scalp; facets "outer"
@@ -16,11 +16,13 @@ disc        half z <= 0 of the spheroid with half axes 10, 10, sqrt(99) mm: medi
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from fieldcorr.errors import MeshError
+from fieldcorr.mesh import read_mesh
 from fieldcorr.mesh.data import Floats, Ints, Mesh, orient_cells
 from fieldcorr.mesh.gmsh_balls import add_ball, add_disc_in_half_ball
 from fieldcorr.mesh.gmsh_session import (
@@ -37,12 +39,54 @@ from fieldcorr.mesh.interfaces import Interface, Quadric, correct_volumes, ellip
 from fieldcorr.mesh.order import tidy
 from fieldcorr.mesh.structured import FacetChooser, name_boundary
 from fieldcorr.model import Ellipse
+from fieldcorr.model.bundled import bundled_folder
 
 SPHERE_RADII_MM = (78.0, 80.0, 86.0, 92.0)
 CYLINDER_RADII_MM = (4.5, 8.0, 10.0, 20.0)
 CYLINDER_HALF_LENGTH_MM = 20.0
 DISC_RADIUS_MM = 1.0
 DISC_OUTER_MM = (10.0, 10.0, float(np.sqrt(99.0)))
+
+
+def shipped_mesh(name: str) -> Mesh:
+    """Read a mesh of ``meshes/verification``."""
+    return read_mesh(bundled_folder() / "verification" / f"{name}.fcmesh")
+
+
+def graded_line(
+    stops: tuple[float, ...],
+    fine: dict[float, float],
+    *,
+    growth: float = 0.5,
+    coarse: float = np.inf,
+) -> Floats:
+    """Return grid lines through every stop, with steps min(fine + growth * distance, coarse).
+
+    Between two stops the lines are spaced evenly in the integral of 1 / step, so that the steps
+    follow the wish and the last one fits.
+
+    Parameters
+    ----------
+    stops : ascending tuple of float
+        Where lines must lie, the two ends included.
+    fine : position -> step
+        The steps wanted at some positions.
+    growth, coarse : float
+        Growth of the step with the distance to a fine position; largest step.
+    """
+    where = np.array(list(fine))
+    wish = np.array(list(fine.values()))
+    lines = [np.array(stops[:1])]
+    for low, high in pairwise(stops):
+        t = np.linspace(low, high, 2001)
+        step = np.minimum((wish + growth * np.abs(t[:, None] - where)).min(axis=1), coarse)
+        passed = np.concatenate(
+            [[0.0], np.cumsum(np.diff(t) * 0.5 * (1 / step[1:] + 1 / step[:-1]))]
+        )
+        count = max(1, round(float(passed[-1])))
+        lines.append(np.interp(np.linspace(0.0, passed[-1], count + 1)[1:], passed, t))
+        lines[-1][-1] = high
+    return np.concatenate(lines)
 
 
 @dataclass(frozen=True, eq=False)

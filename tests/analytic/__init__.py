@@ -1,1 +1,0 @@
-"""Closed forms against independent checks."""
