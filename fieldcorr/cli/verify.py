@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from fieldcorr.cli._common import EXIT_FOUND, note, progress, show, show_table
+from fieldcorr.cli._common import EXIT_FOUND, ThreadsOption, note, progress, show, show_table
 from fieldcorr.errors import MeshError
 
 
@@ -34,6 +34,7 @@ def verify_command(
     markdown: Annotated[
         bool, typer.Option("--markdown", help="Print the table as Markdown.")
     ] = False,
+    threads: ThreadsOption = None,
 ) -> None:
     """Check this installation against solutions that are known exactly.
 
@@ -51,13 +52,14 @@ def verify_command(
       fieldcorr verify --all --markdown
       fieldcorr verify --peer --mesh companion
     """
+    from fieldcorr._parallel import threads as kernel_threads
     from fieldcorr.verification import compare_all, markdown_table
     from fieldcorr.verification.compare import HEAD
 
     if mesh is not None and not peer:
         raise MeshError("--mesh has no effect without --peer")
     peer_mesh = (mesh or "tiny") if peer else None
-    with progress() as report:
+    with kernel_threads(threads), progress() as report:
         found = list(compare_all(everything=everything, peer_mesh=peer_mesh, progress=report))
     if markdown:
         show(markdown_table(found))

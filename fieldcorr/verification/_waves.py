@@ -41,16 +41,9 @@ _EXTRA = 24  # orders above M at which the downward recurrence starts when I its
 
 @dataclass(frozen=True)
 class Waves:
-    """The two waves of one layer, each array over modes.
+    """The waves u and v of one layer, each array over modes.
 
-    Parameters
-    ----------
-    inner_u, inner_v, outer_u, outer_v : array
-        Admittances sigma w'/w in S/m2 of the growing (u) and decaying (v) wave at both faces.
-    transfer : array
-        u(r_i) / u(r_o).
-    echo : array
-        D(r_o).
+    Admittances y_u and y_v in S/m2 at both faces, u(r_i) / u(r_o) and D(r_o).
     """
 
     inner_u: FloatArray
@@ -63,14 +56,9 @@ class Waves:
 
 @dataclass(frozen=True)
 class Ladder:
-    """Solved stack, layers counted from the far end.
+    """Solved stack, layers counted from the far end, each array (L, ...) over layers and modes.
 
-    Parameters
-    ----------
-    reflection : (L, ...) array
-        rho of each layer and mode.
-    scale : (L, ...) array
-        Factor c in V per A/m2 of each layer and mode, divided by 1 + rho D(r_o).
+    ``reflection`` is rho, ``scale`` the factor c in V per A/m2.
     """
 
     reflection: FloatArray
@@ -88,13 +76,8 @@ class Ladder:
 def climb(waves: Sequence[Waves], start: float) -> Ladder:
     """Solve a stack given from its far end to its driven surface.
 
-    Parameters
-    ----------
-    waves : sequence of Waves
-        The layers, the one farthest from the driven surface first.
-    start : float
-        Reflection in the first layer: 0 at a centre or for a half-space, 1 for an insulated and
-        -1 for a grounded far face.
+    ``start`` is the reflection in the first layer: 0 at a centre or for a half-space, 1 for an
+    insulated and -1 for a grounded far face.
     """
     reflection = [np.full_like(waves[0].outer_u, start)]
     admittance = _admittance(waves[0], reflection[0])
@@ -171,21 +154,10 @@ def _ratios_k(order: int, x: FloatArray) -> FloatArray:
 def log_waves(
     order: int, kappa: FloatArray, r: FloatArray | float
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return the logarithms of both radial waves and their derivatives by r.
+    """Return log u, log v, u'/u and v'/v of the radial waves, each (order + 1, ...).
 
-    Parameters
-    ----------
-    order : int
-        Largest angular order M.
-    kappa : array
-        Radial wave numbers in 1/m, broadcast against r; the first along axis 0 is zero.
-    r : array or float
-        Radii in m, positive.
-
-    Returns
-    -------
-    four (M + 1, ...) arrays: log u, log v, u'/u, v'/v with u = I_m(kappa r), v = K_m(kappa r),
-    and u = r^m, v = r^-m where kappa is zero.
+    u = I_m(kappa r) and v = K_m(kappa r), or r^m and r^-m where kappa is zero: the first along its
+    axis 0. Wave numbers kappa (1/m) are broadcast against the positive radii r (m).
     """
     radius = np.broadcast_to(r, np.broadcast_shapes(kappa.shape, np.shape(r)))
     slope = np.broadcast_to(kappa, radius.shape)

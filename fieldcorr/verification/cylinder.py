@@ -13,17 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from fieldcorr.errors import ModelError
-from fieldcorr.verification._checks import (
-    FloatArray,
-    balanced,
-    conductivities,
-    increasing,
-    not_negative,
-    numbers,
-    points_in,
-    positive,
-    share,
-)
+from fieldcorr.verification import _checks
+from fieldcorr.verification._checks import FloatArray
 from fieldcorr.verification._waves import Ladder, Waves, climb, log_waves, modes_needed
 
 MAX_ORDER = 1000
@@ -41,10 +32,10 @@ class Cylinders:
     along: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        increasing("cylinder radii", self.radii)
-        positive("cylinder length", self.length)
-        conductivities("cylinder conductivities", self.across, len(self.radii))
-        conductivities("cylinder conductivities", self.along, len(self.radii))
+        _checks.increasing("cylinder radii", self.radii)
+        _checks.positive("cylinder length", self.length)
+        _checks.positive("cylinder conductivities", self.across, (len(self.radii),))
+        _checks.positive("cylinder conductivities", self.along, (len(self.radii),))
 
 
 @dataclass(frozen=True)
@@ -70,9 +61,9 @@ class BlurredPatch:
     along: float = 0.8
 
     def __post_init__(self) -> None:
-        numbers("electrode angle and height", (self.angle, self.z), (2,))
-        share("blur around", self.around)
-        share("blur along", self.along)
+        _checks.numbers("electrode angle and height", (self.angle, self.z), (2,))
+        _checks.share("blur around", self.around)
+        _checks.share("blur along", self.along)
 
     def factors(self, m: FloatArray, k: FloatArray, length: float) -> tuple[FloatArray, FloatArray]:
         """Return b^m and c^p, p = k L / pi."""
@@ -104,8 +95,8 @@ class Patch:
     half_length: float
 
     def __post_init__(self) -> None:
-        numbers("electrode angle and height", (self.angle, self.z), (2,))
-        not_negative("patch half widths", (self.half_angle, self.half_length), (2,))
+        _checks.numbers("electrode angle and height", (self.angle, self.z), (2,))
+        _checks.not_negative("patch half widths", (self.half_angle, self.half_length), (2,))
 
     def factors(self, m: FloatArray, k: FloatArray, length: float) -> tuple[FloatArray, FloatArray]:
         """Return sin(m a)/(m a) and sin(k l)/(k l)."""
@@ -150,8 +141,8 @@ def cylinder_potential(
     -------
     (N,) array of V, with zero mean over the volume of every layer.
     """
-    balanced([electrode.current for electrode in electrodes])
-    points = points_in(points)
+    _checks.balanced([electrode.current for electrode in electrodes])
+    points = _checks.numbers("points", points, (-1, 3))
     r = np.hypot(points[:, 0], points[:, 1])
     outer = cylinders.radii[-1]
     if r.max() > 1.01 * outer:

@@ -9,14 +9,8 @@ free of any truncation error. Near the rim the field grows like the inverse root
 import numpy as np
 
 from fieldcorr.errors import ModelError
-from fieldcorr.verification._checks import (
-    FloatArray,
-    conductivities,
-    not_negative,
-    numbers,
-    points_in,
-    positive,
-)
+from fieldcorr.verification import _checks
+from fieldcorr.verification._checks import FloatArray
 
 
 def _spheroid(points: FloatArray, radius: float) -> FloatArray:
@@ -29,9 +23,12 @@ def _spheroid(points: FloatArray, radius: float) -> FloatArray:
 
 def _ground_angle(radius: float, ground: float) -> float:
     """Return asin(a/A), with the disc smaller than the spheroid that is grounded."""
-    if not positive("disc radius", radius) < positive("disc ground", ground, infinite=True):
-        raise ModelError(f"disc ground: must exceed the radius of {radius!r} m, got {ground!r}")
-    return float(np.arcsin(radius / ground))
+    ratio = _checks.positive("disc radius", radius) / _checks.positive(
+        "disc ground", ground, infinite=True
+    )
+    if ratio >= 1.0:
+        raise ModelError(f"disc ground: must exceed the radius of {radius} m, got {ground} m")
+    return float(np.arcsin(ratio))
 
 
 def disc_potential(
@@ -56,9 +53,10 @@ def disc_potential(
     -------
     (N,) array of V.
     """
-    points, floor = points_in(points), _ground_angle(radius, ground)
+    points = _checks.numbers("points", points, (-1, 3))
+    volts, floor = _checks.numbers("disc voltage", voltage), _ground_angle(radius, ground)
     angle = np.arcsin(radius / np.maximum(_spheroid(points, radius), radius))
-    return np.asarray(numbers("disc voltage", voltage) * (angle - floor) / (0.5 * np.pi - floor))
+    return np.asarray(volts * (angle - floor) / (0.5 * np.pi - floor))
 
 
 def disc_current(
@@ -71,9 +69,9 @@ def disc_current(
     radius, sigma, voltage, ground : float
         As in :func:`disc_potential`; ``sigma`` is the conductivity in S/m.
     """
-    positive("disc conductivity", sigma)
+    volts = _checks.numbers("disc voltage", voltage)
     share = 1.0 - _ground_angle(radius, ground) / (0.5 * np.pi)
-    return float(4.0 * sigma * radius * numbers("disc voltage", voltage) / share)
+    return float(4.0 * _checks.positive("disc conductivity", sigma) * radius * volts / share)
 
 
 def slab_resistance(
@@ -90,7 +88,7 @@ def slab_resistance(
     impedances : pair of float
         Contact impedances z1, z2 in ohm m2.
     """
-    thickness = positive("slab lengths", lengths, (-1,))
-    sigma = conductivities("slab conductivities", sigmas, len(thickness))
-    contacts = not_negative("contact impedances", impedances, (2,))
-    return float((np.sum(thickness / sigma) + contacts.sum()) / positive("slab area", area))
+    thickness = _checks.positive("slab lengths", lengths, (-1,))
+    sigma = _checks.positive("slab conductivities", sigmas, (len(thickness),))
+    contacts = _checks.not_negative("contact impedances", impedances, (2,))
+    return float((np.sum(thickness / sigma) + contacts.sum()) / _checks.positive("slab area", area))

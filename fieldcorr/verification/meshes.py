@@ -100,15 +100,9 @@ class _Raw:
 
 
 def verification_mesh(name: str, *, corrected: bool = True, scale: float = 1.0) -> Mesh:
-    """Build one of the meshes above with gmsh.
+    """Build "sphere", "cylinder" or "disc" with gmsh; ``scale`` is a factor on all sizes.
 
-    Parameters
-    ----------
-    name : "sphere", "cylinder" or "disc"
-    corrected : bool
-        Whether enclosed volumes are right, or points lie on the exact surfaces.
-    scale : float
-        Factor on all element sizes.
+    Enclosed volumes are right or, if not ``corrected``, points lie on the exact surfaces.
     """
     if name not in _RECIPES:
         raise MeshError(f"no verification mesh {name!r}; there are {', '.join(_RECIPES)}")

@@ -69,11 +69,8 @@ def conductivity_function(model: Model, mesh: Any) -> Any:
 def ngsolve_matrices(model: Model, mesh: Mesh) -> tuple[FloatArray, FloatArray]:
     """Solve with each contact at 1 V and the others at 0 V in NGSolve.
 
-    Returns
-    -------
-    admittance : (E, E) S
-    gram : (E, E)
-        Gram matrix of the mean-removed potentials per volt over the compared region.
+    Return the admittance (E, E) in S, and the Gram matrix (E, E) of the mean-removed potentials per
+    volt over the compared region.
     """
     ngsolve = load_ngsolve()
     grid = ngsolve_mesh(mesh)

@@ -17,15 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldcorr.errors import ModelError
-from fieldcorr.verification._checks import (
-    FloatArray,
-    balanced,
-    conductivities,
-    not_negative,
-    numbers,
-    points_in,
-    positive,
-)
+from fieldcorr.verification import _checks
+from fieldcorr.verification._checks import FloatArray
 from fieldcorr.verification._waves import Ladder, Waves, climb, modes_needed
 
 MAX_MODES = 2000
@@ -60,13 +53,13 @@ class Slab:
     bottom: Literal["insulated", "grounded"] = "insulated"
 
     def __post_init__(self) -> None:
-        positive("slab size", self.size, (2,))
+        _checks.positive("slab size", self.size, (2,))
         depths = [layer.thickness for layer in self.layers]
-        thickness = positive("layer thickness", depths, (-1,), infinite=True)
+        thickness = _checks.positive("layer thickness", depths, (-1,), infinite=True)
         if not np.isfinite(thickness[:-1]).all():
             raise ModelError("layer thickness: only the last layer may be infinite")
         for layer in self.layers:
-            conductivities("layer conductivities", layer.sigma, 3)
+            _checks.positive("layer conductivities", layer.sigma, (3,))
         if self.bottom not in ("insulated", "grounded"):
             raise ModelError(f"slab bottom: must be insulated or grounded, got {self.bottom!r}")
 
@@ -110,7 +103,7 @@ def slab_potential(
     -------
     (N,) array of V, with zero mean over every horizontal plane when the slab floats.
     """
-    points = points_in(points)
+    points = _checks.numbers("points", points, (-1, 3))
     _require_inside(points, slab, contacts)
     k = _wave_numbers(float(points[:, 2].min()), slab, tolerance)
     ladder = climb([_waves(layer, _rates(layer, k)) for layer in slab.layers[::-1]], _start(slab))
@@ -128,14 +121,14 @@ def _require_inside(points: FloatArray, slab: Slab, contacts: Sequence[Rectangle
     if low < 0.0 or high > floor * (1.0 + 1e-9):
         raise ModelError(f"points: depths {low:g} to {high:g} m leave the slab")
     for contact in contacts:
-        ranges = not_negative("contact", (contact.x, contact.y), (2, 2))
+        ranges = _checks.not_negative("contact", (contact.x, contact.y), (2, 2))
         if (ranges.max(axis=1) > slab.size).any():
             raise ModelError(f"contact: {contact} leaves the slab of size {slab.size} m")
     currents = [contact.current for contact in contacts]
     if slab.is_floating:
-        balanced(currents)
+        _checks.balanced(currents)
     else:
-        numbers("currents", currents, (-1,))
+        _checks.numbers("currents", currents, (-1,))
 
 
 def _start(slab: Slab) -> float:

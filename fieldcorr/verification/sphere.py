@@ -14,16 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from fieldcorr.errors import ModelError
-from fieldcorr.verification._checks import (
-    FloatArray,
-    balanced,
-    conductivities,
-    increasing,
-    not_negative,
-    numbers,
-    points_in,
-    share,
-)
+from fieldcorr.verification import _checks
+from fieldcorr.verification._checks import FloatArray
 from fieldcorr.verification._waves import Ladder, Waves, climb, modes_needed
 
 MAX_DEGREE = 2000
@@ -42,9 +34,9 @@ class Spheres:
     sigma_tangential: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        increasing("sphere radii", self.radii)
-        conductivities("sphere conductivities", self.sigma, len(self.radii))
-        conductivities("sphere conductivities", self.tangential, len(self.radii))
+        _checks.increasing("sphere radii", self.radii)
+        _checks.positive("sphere conductivities", self.sigma, (len(self.radii),))
+        _checks.positive("sphere conductivities", self.tangential, (len(self.radii),))
 
     @property
     def tangential(self) -> tuple[float, ...]:
@@ -72,7 +64,7 @@ class BlurredElectrode:
 
     def __post_init__(self) -> None:
         _direction(self.direction)
-        share("blur", self.blur)
+        _checks.share("blur", self.blur)
 
     def factors(self, count: int) -> FloatArray:
         """Return f_n for n < count."""
@@ -100,7 +92,7 @@ class CapElectrode:
 
     def __post_init__(self) -> None:
         _direction(self.direction)
-        if not_negative("half_angle", self.half_angle) > np.pi:
+        if _checks.not_negative("half_angle", self.half_angle) > np.pi:
             raise ModelError(f"half_angle: must be at most pi, got {self.half_angle!r}")
 
     def factors(self, count: int) -> FloatArray:
@@ -154,8 +146,8 @@ def sphere_potential(
     -------
     (N,) array of V, zero at the centre.
     """
-    balanced([electrode.current for electrode in electrodes])
-    points = points_in(points)
+    _checks.balanced([electrode.current for electrode in electrodes])
+    points = _checks.numbers("points", points, (-1, 3))
     r = np.linalg.norm(points, axis=1)
     outer = spheres.radii[-1]
     if r.max() > 1.01 * outer:
@@ -174,7 +166,7 @@ def sphere_potential(
 
 def _direction(direction: tuple[float, float, float]) -> FloatArray:
     """Return the unit vector (3,) along a direction."""
-    vector = numbers("direction", direction, (3,))
+    vector = _checks.numbers("direction", direction, (3,))
     length = np.linalg.norm(vector)
     if length == 0.0:
         raise ModelError("direction: must not be zero")

@@ -124,5 +124,5 @@ def test_bad_questions_are_refused() -> None:
         cylinder_potential(np.array([[3.0, 0.0, 0.0]]), CORD, PAIR)
     with pytest.raises(ModelError, match="zero sum"):
         cylinder_potential(np.zeros((1, 3)), CORD, PAIR[1:])
-    with pytest.raises(ModelError, match="1 needed"):
+    with pytest.raises(ModelError, match="1 numbers needed"):
         Cylinders((1.0,), 1.0, (1.0, 2.0), (1.0,))

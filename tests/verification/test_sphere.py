@@ -116,7 +116,7 @@ def test_bad_questions_are_refused() -> None:
         sphere_potential(np.ones((1, 3)), HEAD, PAIR)
     with pytest.raises(ModelError, match="increase"):
         Spheres((0.5, 0.4), (1.0, 1.0))
-    with pytest.raises(ModelError, match="2 needed"):
+    with pytest.raises(ModelError, match="2 numbers needed"):
         Spheres((0.4, 0.5), (1.0,))
     caps = (CapElectrode((0, 0, 1), 1.0, 0.1), CapElectrode((0, 0, -1), -1.0, 0.1))
     with pytest.raises(ConvergenceError):
