@@ -24,10 +24,10 @@ from fieldcorr.verification.disc import disc_current, slab_resistance
 from fieldcorr.verification.manufactured import order_case
 from fieldcorr.verification.meshes import (
     CYLINDER_HALF_LENGTH_MM,
-    CYLINDER_RADII_MM,
+    CYLINDER_MM,
     DISC_OUTER_MM,
     DISC_RADIUS_MM,
-    SPHERE_RADII_MM,
+    SPHERE_MM,
     graded_line,
     shipped_mesh,
 )
@@ -63,15 +63,13 @@ SLAB_CONTACTS = (
     Rectangle((6 * MM, 10 * MM), (5.5 * MM, 7 * MM), 1.0),
     Rectangle((14 * MM, 18 * MM), (9 * MM, 10.5 * MM), -1.0),
 )
-HEAD_TISSUES = ("brain", "csf", "skull", "scalp")
-HEAD = Spheres(tuple(MM * r for r in SPHERE_RADII_MM), (0.33, 1.79, 0.01, 0.43))
+HEAD = Spheres(tuple(MM * r for r in SPHERE_MM.values()), (0.33, 1.79, 0.01, 0.43))
 HEAD_ELECTRODES = (
     BlurredElectrode((0.0, 0.3, 1.0), 1.0, blur=0.8),
     BlurredElectrode((1.0, -0.2, 0.1), -1.0, blur=0.8),
 )
-CORD_TISSUES = ("white", "csf", "fat", "muscle")
 CORD = Cylinders(
-    tuple(MM * r for r in CYLINDER_RADII_MM),
+    tuple(MM * r for r in CYLINDER_MM.values()),
     2.0 * MM * CYLINDER_HALF_LENGTH_MM,
     across=(0.083, 1.7, 0.04, 0.25),
     along=(0.6, 1.7, 0.04, 0.35),
@@ -128,7 +126,7 @@ def slab_case(
 def sphere_case(mesh: str = "sphere", *, target: float | None = None) -> list[Comparison]:
     """Compare the four-layer sphere in its inner compartment, on a shipped mesh."""
     space = Space(shipped_mesh(mesh), 2)
-    sigma = {n: (s, s, s) for n, s in zip(HEAD_TISSUES, HEAD.sigma, strict=True)}
+    sigma = {n: (s, s, s) for n, s in zip(SPHERE_MM, HEAD.sigma, strict=True)}
     sources = [(e.current, partial(e.density, radius=HEAD.radii[-1])) for e in HEAD_ELECTRODES]
     nodal = _solve_surface_currents(space, diagonal_tensors(space, sigma), sources)
     truth = partial(sphere_potential, spheres=HEAD, electrodes=HEAD_ELECTRODES)
@@ -138,7 +136,7 @@ def sphere_case(mesh: str = "sphere", *, target: float | None = None) -> list[Co
 def cylinder_case(mesh: str = "cylinder", *, target: float | None = None) -> list[Comparison]:
     """Compare the layered anisotropic cylinder in its core, on a shipped mesh."""
     space = Space(shipped_mesh(mesh), 2)
-    triples = zip(CORD_TISSUES, CORD.across, CORD.along, strict=True)
+    triples = zip(CYLINDER_MM, CORD.across, CORD.along, strict=True)
     sigma = {name: (across, across, along) for name, across, along in triples}
     sources = [(e.current, partial(e.density, cylinders=CORD)) for e in CORD_ELECTRODES]
     nodal = _solve_surface_currents(space, diagonal_tensors(space, sigma), sources)

@@ -41,8 +41,9 @@ from fieldcorr.mesh.structured import FacetChooser, name_boundary
 from fieldcorr.model import Ellipse
 from fieldcorr.model.bundled import bundled_folder
 
-SPHERE_RADII_MM = (78.0, 80.0, 86.0, 92.0)
-CYLINDER_RADII_MM = (4.5, 8.0, 10.0, 20.0)
+SPHERE_MM = {"brain": 78.0, "csf": 80.0, "skull": 86.0, "scalp": 92.0}
+CYLINDER_MM = {"white": 4.5, "csf": 8.0, "fat": 10.0, "muscle": 20.0}
+"""Outer radius of each tissue, from the inside."""
 CYLINDER_HALF_LENGTH_MM = 20.0
 DISC_RADIUS_MM = 1.0
 DISC_OUTER_MM = (10.0, 10.0, float(np.sqrt(99.0)))
@@ -139,7 +140,7 @@ def _corrected_points(raw: _Raw, cells: Ints) -> Floats:
 def _sphere(gmsh: Any, scale: float) -> _Raw:
     """Mesh the spheres; the thin csf is a layer of prisms between two tied surfaces."""
     geo = gmsh.model.geo
-    balls = [add_ball(geo, radius) for radius in SPHERE_RADII_MM]
+    balls = [add_ball(geo, radius) for radius in SPHERE_MM.values()]
     loops = [geo.addSurfaceLoop(ball) for ball in balls]
     volumes = {
         "brain": geo.addVolume([loops[0]]),
@@ -147,7 +148,7 @@ def _sphere(gmsh: Any, scale: float) -> _Raw:
         "scalp": geo.addVolume([loops[3], loops[2]]),
     }
     geo.synchronize()
-    ratio = SPHERE_RADII_MM[0] / SPHERE_RADII_MM[1]
+    ratio = SPHERE_MM["brain"] / SPHERE_MM["csf"]
     gmsh.model.mesh.setPeriodic(
         2, balls[0], balls[1], np.diag([ratio] * 3 + [1.0]).ravel().tolist()
     )
@@ -158,10 +159,10 @@ def _sphere(gmsh: Any, scale: float) -> _Raw:
     csf = prism_cells(nodes.elements(gmsh, 2, balls[1]), nodes.images(gmsh, balls[0]))
     return _Raw(
         points=1e-3 * nodes.points,
-        blocks={name: cells.get(name, csf) for name in ("brain", "csf", "skull", "scalp")},
+        blocks={name: cells.get(name, csf) for name in SPHERE_MM},
         surfaces={
             f"sphere-{radius:g}": (nodes.elements(gmsh, 2, ball), _ball_shape(radius))
-            for radius, ball in zip(SPHERE_RADII_MM, balls, strict=True)
+            for radius, ball in zip(SPHERE_MM.values(), balls, strict=True)
         },
         facets={"outer": lambda centroids: np.full(len(centroids), fill_value=True)},
     )
@@ -170,12 +171,12 @@ def _sphere(gmsh: Any, scale: float) -> _Raw:
 def _cylinder(gmsh: Any, scale: float) -> _Raw:
     geo, half = gmsh.model.geo, CYLINDER_HALF_LENGTH_MM
     tubes = [
-        add_tube(geo, Ellipse(0.0, 0.0, r, r), [-half, half], QUARTERS) for r in CYLINDER_RADII_MM
+        add_tube(geo, Ellipse(0.0, 0.0, r, r), [-half, half], QUARTERS)
+        for r in CYLINDER_MM.values()
     ]
-    names = ("white", "csf", "fat", "muscle")
     volumes = {
         name: add_volume(geo, tube, tubes[max(k - 1, 0) : k])
-        for k, (name, tube) in enumerate(zip(names, tubes, strict=True))
+        for k, (name, tube) in enumerate(zip(CYLINDER_MM, tubes, strict=True))
     }
     geo.synchronize()
     radius = "Sqrt(x*x+y*y)"
@@ -193,7 +194,7 @@ def _cylinder(gmsh: Any, scale: float) -> _Raw:
                 nodes.elements(gmsh, 2, tube.surfaces),
                 elliptic_tube(0.0, 0.0, 1e-3 * r, 1e-3 * r, 2 * ends),
             )
-            for r, tube in zip(CYLINDER_RADII_MM, tubes, strict=True)
+            for r, tube in zip(CYLINDER_MM.values(), tubes, strict=True)
         },
         facets={"outer": lambda centroids: np.abs(centroids[:, 2]) < ends - 1e-9},
     )

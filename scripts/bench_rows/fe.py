@@ -1,8 +1,8 @@
 """Rows of the finite-element side: assembly, the solve of all contacts, growth, threads, start-up.
 
-What flows in: the bundled model and its standard mesh (``FIELDCORR_BENCH_MESH`` names another),
-boxes of tetrahedra for the growth. What flows out: rows. Peers get the same matrices and the same
-right-hand sides, and stop at the same true residual.
+They use the bundled model and its standard mesh (``FIELDCORR_BENCH_MESH`` names another), and boxes
+of tetrahedra for the growth. Peers get the same matrices and the same right-hand sides, and stop at
+the same true residual.
 """
 
 import os

@@ -1,7 +1,7 @@
 """The peers of the finite-element rows: scikit-fem, NGSolve, pypardiso, pyamg.
 
-What flows in: the problems of :mod:`bench_rows.fe_problem`. What flows out: functions to measure.
-Each peer is used as its documentation recommends, with the least quadrature that is exact.
+They get the problems of :mod:`bench_rows.fe_problem`. Each is used as its documentation recommends,
+with the least quadrature that is exact.
 """
 
 from collections.abc import Mapping

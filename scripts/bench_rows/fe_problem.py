@@ -1,8 +1,4 @@
-"""The problems of the finite-element rows, the same for us and for every peer.
-
-What flows in: the name of a bundled mesh, or a box size. What flows out: conductivities, matrices
-and right-hand sides.
-"""
+"""The problems of the finite-element rows, the same for us and for every peer."""
 
 from typing import Any
 

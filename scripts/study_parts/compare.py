@@ -1,8 +1,4 @@
-"""From two lead fields to the statistics of |delta r|.
-
-What flows in: admittance and Gram matrices of two discretisations. What flows out: max, 99th
-percentile and median of |delta r| over all pairs of configurations.
-"""
+"""How far r of all pairs of configurations moves between two discretisations."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,8 +1,7 @@
 """Run the mesh study and print its table.
 
-What flows in: a bundled mesh of the bundled model. What flows out: a markdown table on the standard
-output, ``results/study.json`` and ``results/study.md``. Meshes of the variants are built with gmsh
-once and kept in ``results/study``.
+The table is also written to ``results/study.md`` and, with more digits, to ``results/study.json``.
+Meshes of the variants are built with gmsh once and kept in ``results/study``.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """What the study changes, one thing at a time.
 
-What flows in: the bundled model. What flows out: variants, each with its mesh (built or extended
-once, then kept in ``results/study``) and its lead field.
+A variant of the bundled model has its mesh, built or extended once and then kept in
+``results/study``, and its lead field.
 """
 
 import hashlib

@@ -1,7 +1,4 @@
-"""Point sources in unbounded media.
-
-What flows in: observation points, the source, conductivities. What flows out: potentials in V.
-"""
+"""Point sources in unbounded media: what the closed forms with contacts are judged against."""
 
 import numpy as np
 from numpy.typing import NDArray
