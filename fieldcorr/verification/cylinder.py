@@ -51,7 +51,7 @@ class BlurredPatch:
     current : float
         Current in A into the body.
     around, along : float
-        b and c, between 0 (spread evenly) and 1 (a point).
+        b and c, above 0 (spread evenly) and up to 1 (a point).
     """
 
     angle: float
@@ -129,7 +129,7 @@ def cylinder_potential(
     Parameters
     ----------
     points : (N, 3) array
-        Points in m, within the outer radius (up to 1 % beyond is taken as its layer).
+        Points in m, within the cylinder (up to 1 % beyond is taken as its layer).
     cylinders : Cylinders
         The layers.
     electrodes : sequence of BlurredPatch or Patch
@@ -144,11 +144,12 @@ def cylinder_potential(
     _checks.balanced([electrode.current for electrode in electrodes])
     points = _checks.numbers("points", points, (-1, 3))
     r = np.hypot(points[:, 0], points[:, 1])
-    outer = cylinders.radii[-1]
-    if r.max() > 1.01 * outer:
-        raise ModelError(f"points: radius {r.max():g} m lies outside the cylinder of {outer:g} m")
+    half = 0.5 * cylinders.length
+    outside = (r > 1.01 * cylinders.radii[-1]) | (np.abs(points[:, 2]) > 1.01 * half)
+    if outside.any():
+        raise ModelError(f"points: {points[outside][0].tolist()} m lies outside the cylinder")
     heights = [electrode.z for electrode in electrodes]
-    if max(map(abs, heights)) > 0.5 * cylinders.length:
+    if max(map(abs, heights)) > half:
         raise ModelError(f"electrodes: heights {heights} m leave the cylinder")
     order, k = _mode_list(float(r.max()), cylinders, electrodes, tolerance)
     ladder = _ladder(cylinders, order, k)

@@ -116,14 +116,14 @@ def slab_potential(
 
 def _require_inside(points: FloatArray, slab: Slab, contacts: Sequence[Rectangle]) -> None:
     """Refuse points and contacts that leave the slab, and currents that do not balance."""
-    low, high = points[:, 2].min(), points[:, 2].max()
-    floor = slab.tops[-1] + slab.layers[-1].thickness
-    if low < 0.0 or high > floor * (1.0 + 1e-9):
-        raise ModelError(f"points: depths {low:g} to {high:g} m leave the slab")
+    corner = np.array([*slab.size, slab.tops[-1] + slab.layers[-1].thickness])
+    outside = ((points < 0.0) | (points > corner * (1.0 + 1e-9))).any(axis=1)
+    if outside.any():
+        raise ModelError(f"points: {points[outside][0].tolist()} m lies outside the slab")
     for contact in contacts:
         ranges = _checks.not_negative("contact", (contact.x, contact.y), (2, 2))
         if (ranges.max(axis=1) > slab.size).any():
-            raise ModelError(f"contact: {contact} leaves the slab of size {slab.size} m")
+            raise ModelError(f"contact: {contact} leaves the slab of {slab.size} m")
     currents = [contact.current for contact in contacts]
     if slab.is_floating:
         _checks.balanced(currents)

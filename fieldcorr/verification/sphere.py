@@ -55,7 +55,7 @@ class BlurredElectrode:
     current : float
         Current in A into the body.
     blur : float
-        b between 0 (all over the sphere) and 1 (a point); its width is about (1 - b) R.
+        b above 0 (all over the sphere) and up to 1 (a point); its width is about (1 - b) R.
     """
 
     direction: tuple[float, float, float]

@@ -1,7 +1,7 @@
 """Wrap a mesh in a larger conductor and leave every cell of it as it is.
 
-New cells of "muscle" follow the old ones, out to a larger cylinder. Since the inner mesh is the same,
-the change of r is that of the domain alone, without the noise of another mesh.
+New cells of "muscle" follow the old ones, out to a larger cylinder. Since the inner mesh is the
+same, the change of r is that of the domain alone, without the noise of another mesh.
 """
 
 from typing import Any

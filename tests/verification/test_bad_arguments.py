@@ -116,10 +116,15 @@ def test_tolerance(tolerance: float) -> None:
         sphere_potential(INSIDE, BALL, POLES, tolerance=tolerance)
 
 
-def test_contacts_and_electrodes_lie_on_the_body() -> None:
+def test_points_and_contacts_lie_on_the_body() -> None:
     with pytest.raises(FieldcorrError, match="leaves the slab"):
         slab_potential(INSIDE, SLAB, [CONTACTS[0], Rectangle((0.9, 1.1), (0.1, 0.2), -1.0)])
     with pytest.raises(FieldcorrError, match="currents"):
         sphere_potential(INSIDE, BALL, [])
+    for beyond in ([[0.1, 0.1, 1.5]], [[1.2, 0.1, 0.1]]):
+        with pytest.raises(FieldcorrError, match="outside the cylinder"):
+            cylinder_potential(np.array(beyond), TUBE, PATCHES)
+        with pytest.raises(FieldcorrError, match="outside the slab"):
+            slab_potential(np.array(beyond), SLAB, CONTACTS)
     with pytest.raises(FieldcorrError, match="leave the cylinder"):
         cylinder_potential(INSIDE, TUBE, [PATCHES[0], BlurredPatch(1.0, 1.5, -1.0)])

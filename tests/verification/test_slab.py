@@ -151,7 +151,7 @@ def test_thin_and_thick_layers_stay_finite() -> None:
 def test_bad_questions_are_refused() -> None:
     with pytest.raises(ModelError, match=r"zero sum, got 1\.0 A"):
         slab_potential(points_in(1), SLAB, CONTACTS[:1])
-    with pytest.raises(ModelError, match="leave the slab"):
+    with pytest.raises(ModelError, match="lies outside the slab"):
         slab_potential(np.array([[0.1, 0.1, 1.2]]), SLAB, CONTACTS)
     with pytest.raises(ConvergenceError, match="move the points away") as caught:
         slab_potential(np.array([[0.1, 0.1, 1e-4]]), SLAB, CONTACTS)
