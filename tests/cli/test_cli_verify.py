@@ -67,3 +67,10 @@ def test_peer_without_ngsolve_says_so_before_any_work(monkeypatch: pytest.Monkey
     assert done.exit_code == 2
     assert "fieldcorr[bench]" in done.stderr
     assert done.stdout == ""
+
+
+def test_progress_names_every_case() -> None:
+    stages: list[tuple[str, float]] = []
+    found = list(cases.compare_all(everything=True, progress=lambda *stage: stages.append(stage)))
+    assert len(found) == 2
+    assert stages == [(case.name, done) for case in CHEAP for done in (0.0, 1.0)]
