@@ -32,7 +32,7 @@ from fieldcorr.analytic import (
     without_mean,
 )
 from fieldcorr.contacts import electrodes_on
-from fieldcorr.fem import Space
+from fieldcorr.elements import Space
 from fieldcorr.leadfield.compute import per_ampere, solve_electrodes
 from fieldcorr.leadfield.system import build_system
 from fieldcorr.mesh import Mesh, read_mesh

@@ -32,18 +32,20 @@ def test_fields_for_paraview(ending: str, store: Store, tmp_path: Path) -> None:
     files = export_store(store, path, configurations=texts)
     assert files[-1] == path if ending == ".xdmf" else files == [path]
     mesh = meshio.read(path)
-    np.testing.assert_allclose(mesh.points, store.fields.node_points, atol=1e-12)
+    nodes = store.fields.volume.space.points
+    np.testing.assert_allclose(mesh.points, nodes, atol=1e-12)
     for text in texts:
         found = mesh.point_data[f"potential {text} (V)"]
-        np.testing.assert_allclose(found, store.fields.nodal(text), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(found, store.potential(text, nodes), rtol=1e-9, atol=1e-9)
+    assert b"potentials in V, 0 = mean over the compared region" in path.read_bytes()[:200]
     assert mesh.cells[0].type == "tetra10"
     np.testing.assert_array_equal(mesh.cell_data["tissue"][0], store.fields.tags)
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted(f.name for f in files)
 
 
 def test_edge_nodes_are_where_vtk_expects_them(store: Store) -> None:
-    cells = vtk_cells(store.fields.dofs)
-    points = store.fields.node_points
+    space = store.fields.volume.space
+    cells, points = vtk_cells(space.cell_dofs), space.points
     # The file formats' own order: the base's edges in turn, then those to the top.
     for place, (a, b) in enumerate([(0, 1), (1, 2), (2, 0), (0, 3), (1, 3), (2, 3)]):
         middle = 0.5 * (points[cells[:, a]] + points[cells[:, b]])
@@ -149,6 +151,27 @@ def test_nothing_is_overwritten_without_force(store: Store, tmp_path: Path) -> N
     export_store(store, path, force=True)
     assert path.stat().st_size > 1000
     assert [p.name for p in tmp_path.iterdir()] == ["mine.npz"]
+
+
+def test_the_store_itself_is_never_overwritten(tmp_path: Path) -> None:
+    """XDMF keeps its numbers in a file with the ending of stores."""
+    path = make_store(tmp_path / "field.h5", values(count=9))
+    (tmp_path / "link.npz").symlink_to(path)
+    before = path.read_bytes()
+    with open_store(path) as opened:
+        for name in ("field.xdmf", "link.npz"):
+            with pytest.raises(ExportError, match="is being read and cannot be replaced"):
+                export_store(opened, tmp_path / name, configurations=["0- 1+"], force=True)
+    assert path.read_bytes() == before
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["field.h5", "link.npz"]
+
+
+def test_a_second_file_is_not_overwritten_either(store: Store, tmp_path: Path) -> None:
+    (tmp_path / "field.h5").write_bytes(b"mine")
+    with pytest.raises(ExportError, match=r"field\.h5: exists already"):
+        export_store(store, tmp_path / "field.xdmf", configurations=["0- 1+"])
+    assert [p.name for p in tmp_path.iterdir()] == ["field.h5"]
+    assert (tmp_path / "field.h5").read_bytes() == b"mine"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,147 @@
+"""Potential and electric field anywhere in a mesh, from values at its nodes.
+
+The potential of an insulated body is defined up to a constant. Everything that evaluates the
+potential of a configuration (lead field, store, pictures, exports) takes it from :class:`Volume`,
+whose zero is the mean over the compared region, as fields are compared; where the outer boundary is
+grounded the potential is absolute, and zero is the ground. Lead fields themselves, in V/A, are kept
+as they were solved: for currents that sum to zero the difference is a constant.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fieldcorr.elements.locate import Located
+from fieldcorr.elements.nodes import basis
+from fieldcorr.elements.space import Space
+from fieldcorr.errors import FieldError
+
+MEAN_IS_ZERO = "mean over the compared region"
+GROUND_IS_ZERO = "grounded outer boundary"
+
+GROUNDED_SHARE = 1e-3
+"""A body is grounded when equal contact voltages drive more than this share of the largest entry
+of Y. Insulated ones have 1e-9, rounding of the solver; a grounded torso of 150 mm has 0.6."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class NodalField:
+    """A potential, or several, given at the nodes of a space.
+
+    Attributes
+    ----------
+    space
+        The Lagrange space.
+    values
+        (D,) V at its nodes, or (E, D) for several fields.
+    """
+
+    space: Space
+    values: NDArray[np.floating[Any]]
+
+    def potential(self, where: Located | ArrayLike) -> Floats:
+        """Return the potential, (N,) or (E, N) V, at points (N, 3) m; NaN outside the mesh."""
+        place = self._located(where)
+        return self._combine(place, basis(place.barycentric[place.inside], self.space.order))
+
+    def electric_field(self, where: Located | ArrayLike) -> Floats:
+        """Return E = -grad phi, (N, 3) or (E, N, 3) V/m, at points (N, 3) m; NaN outside."""
+        place = self._located(where)
+        return -self._combine(place, self.space.gradients(place.only_inside()))
+
+    def _located(self, where: Located | ArrayLike) -> Located:
+        return where if isinstance(where, Located) else self.space.locate(where)
+
+    def _combine(self, place: Located, table: Floats) -> Floats:
+        """Sum nodal values times a table (n, nodes of a cell, ...) at the n points inside."""
+        nodes = self.space.cell_dofs[place.cell[place.inside]]
+        rows = self.values.reshape(-1, self.values.shape[-1])
+        out = np.full((len(rows), place.cell.size, *table.shape[2:]), np.nan)
+        for found, values in zip(out, rows, strict=True):
+            found[place.inside] = np.einsum("nk,nk...->n...", values[nodes], table)
+        return out.reshape(*self.values.shape[:-1], *out.shape[1:])
+
+
+@dataclass(frozen=True, eq=False)
+class Volume:
+    """The lead fields of an array in the whole body, and with them the field of any currents.
+
+    Attributes
+    ----------
+    space
+        The Lagrange space on the mesh.
+    lead_field : contact -> (D,) V/A
+        Gives one lead field at all nodes.
+    region_points, region_weight
+        (N, 3) m samples of the compared region, (N,) m3 their weights.
+    offset
+        (E,) V/A that is taken from each lead field, so that the potential is zero where ``zero``
+        says.
+    zero
+        Where the potential is zero, in words.
+    """
+
+    space: Space
+    lead_field: Callable[[int], NDArray[np.floating[Any]]]
+    region_points: Floats
+    region_weight: Floats
+    offset: Floats
+    zero: str
+
+    @classmethod
+    def of_samples(
+        cls,
+        space: Space,
+        lead_field: Callable[[int], NDArray[np.floating[Any]]],
+        *,
+        points: Floats,
+        weight: Floats,
+        potential: Floats,
+        admittance: Floats,
+    ) -> "Volume":
+        """Find the zero of the potential from the samples of the compared region.
+
+        Parameters
+        ----------
+        space, lead_field
+            As above.
+        points, weight, potential
+            (N, 3) m, (N,) m3, (E, N) V/A: the samples.
+        admittance
+            (E, E) S; it tells whether the body is grounded.
+        """
+        if is_grounded(admittance):
+            return cls(space, lead_field, points, weight, np.zeros(len(potential)), GROUND_IS_ZERO)
+        total = float(weight.sum())
+        if not 0.0 < total < np.inf:
+            raise FieldError(f"the weights of the compared region sum to {total}: no mean exists")
+        return cls(space, lead_field, points, weight, potential @ weight / total, MEAN_IS_ZERO)
+
+    @property
+    def region_centre(self) -> Floats:
+        """Centre of mass (3,) m of the compared region."""
+        centre: Floats = self.region_weight @ self.region_points / self.region_weight.sum()
+        return centre
+
+    def of_currents(self, currents: Floats) -> NodalField:
+        """Return the field of contact currents (E,) A that sum to zero."""
+        total = np.full(self.space.n_dofs, -float(self.offset @ currents))
+        for contact in np.flatnonzero(currents):
+            total += currents[contact] * self.lead_field(int(contact))
+        return NodalField(self.space, total)
+
+    def tissue_at(self, where: Located) -> NDArray[np.int64]:
+        """Return the tissue number (N,) at located points; -1 outside."""
+        tags = self.space.mesh.cell_tags
+        return np.where(where.inside, tags[where.cell], -1).astype(np.int64)
+
+
+def is_grounded(admittance: Floats) -> bool:
+    """Tell whether a body takes up current when all its contacts (E, E) S have the same voltage."""
+    largest = float(np.abs(admittance).max(initial=0.0))
+    return float(np.abs(admittance.sum(axis=1)).max(initial=0.0)) > GROUNDED_SHARE * largest
