@@ -6,7 +6,6 @@ configurations, r and neighbourhoods; ``.csv`` and ``.parquet`` hold one table o
 """
 
 import csv
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -62,7 +61,7 @@ def export_store(
     -----
     Potentials are in V for a unit drive. Zero is the mean over the compared region, as in pictures
     and in ``store.potential``; with a grounded outer boundary it is the ground. ``.vtu`` and
-    ``.xdmf`` say which in a comment at their beginning.
+    ``.xdmf`` say which in a comment at their end.
     """
     target = Path(path)
     write = _writer(target)
@@ -110,21 +109,8 @@ def _write_mesh(store: Store, path: Path, configurations: list[str], _table: str
         cell_data={"tissue": [space.mesh.cell_tags]},
     )
     mesh.write(path)
-    _annotate(path, f"fieldcorr: points in m, potentials in V, 0 = {volume.zero}")
-
-
-def _annotate(path: Path, note: str) -> None:
-    """Put a comment before the first element of an XML file; meshio writes no texts of its own."""
-    plain = path.with_suffix(".plain")
-    path.rename(plain)
-    with plain.open("rb") as old, path.open("wb") as new:
-        first = old.readline()
-        declared = first.startswith(b"<?xml")
-        new.write(first if declared else b"")
-        new.write(f"<!-- {note} -->\n".encode())
-        new.write(b"" if declared else first)
-        shutil.copyfileobj(old, new)
-    plain.unlink()
+    with path.open("a") as file:  # meshio writes no texts of its own
+        file.write(f"<!-- points in m, potentials in V, 0 = {volume.zero} -->\n")
 
 
 def vtk_cells(dofs: NDArray[np.int32]) -> NDArray[np.int32]:

@@ -9,6 +9,7 @@ as they were solved: for currents that sum to zero the difference is a constant.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,14 +18,13 @@ from numpy.typing import ArrayLike, NDArray
 from fieldcorr.elements.locate import Located
 from fieldcorr.elements.nodes import basis
 from fieldcorr.elements.space import Space
-from fieldcorr.errors import FieldError
 
 MEAN_IS_ZERO = "mean over the compared region"
 GROUND_IS_ZERO = "grounded outer boundary"
 
 GROUNDED_SHARE = 1e-3
 """A body is grounded when equal contact voltages drive more than this share of the largest entry
-of Y. Insulated ones have 1e-9, rounding of the solver; a grounded torso of 150 mm has 0.6."""
+of Y: an insulated one has 1e-9, the solver's rounding, a grounded torso of 150 mm radius 0.6."""
 
 Floats = NDArray[np.float64]
 
@@ -77,60 +77,36 @@ class Volume:
         The Lagrange space on the mesh.
     lead_field : contact -> (D,) V/A
         Gives one lead field at all nodes.
-    region_points, region_weight
-        (N, 3) m samples of the compared region, (N,) m3 their weights.
-    offset
-        (E,) V/A that is taken from each lead field, so that the potential is zero where ``zero``
-        says.
-    zero
-        Where the potential is zero, in words.
+    points, weight, potential
+        (N, 3) m, (N,) m3, (E, N) V/A: samples of the compared region, their weights, and the lead
+        fields there.
+    admittance
+        (E, E) S; it tells whether the body is grounded.
     """
 
     space: Space
     lead_field: Callable[[int], NDArray[np.floating[Any]]]
-    region_points: Floats
-    region_weight: Floats
-    offset: Floats
-    zero: str
+    points: Floats
+    weight: Floats
+    potential: Floats
+    admittance: Floats
 
-    @classmethod
-    def of_samples(
-        cls,
-        space: Space,
-        lead_field: Callable[[int], NDArray[np.floating[Any]]],
-        *,
-        points: Floats,
-        weight: Floats,
-        potential: Floats,
-        admittance: Floats,
-    ) -> "Volume":
-        """Find the zero of the potential from the samples of the compared region.
+    @cached_property
+    def zero(self) -> str:
+        """Where the potential of a configuration is zero, in words."""
+        common = np.abs(self.admittance.sum(axis=1)).max()
+        is_grounded = common > GROUNDED_SHARE * np.abs(self.admittance).max()
+        return GROUND_IS_ZERO if is_grounded else MEAN_IS_ZERO
 
-        Parameters
-        ----------
-        space, lead_field
-            As above.
-        points, weight, potential
-            (N, 3) m, (N,) m3, (E, N) V/A: the samples.
-        admittance
-            (E, E) S; it tells whether the body is grounded.
-        """
-        if is_grounded(admittance):
-            return cls(space, lead_field, points, weight, np.zeros(len(potential)), GROUND_IS_ZERO)
-        total = float(weight.sum())
-        if not 0.0 < total < np.inf:
-            raise FieldError(f"the weights of the compared region sum to {total}: no mean exists")
-        return cls(space, lead_field, points, weight, potential @ weight / total, MEAN_IS_ZERO)
-
-    @property
-    def region_centre(self) -> Floats:
-        """Centre of mass (3,) m of the compared region."""
-        centre: Floats = self.region_weight @ self.region_points / self.region_weight.sum()
-        return centre
+    def mean(self, values: Floats) -> Floats:
+        """Return the weighted mean (...) of samples (..., N) over the compared region."""
+        mean: Floats = values @ self.weight / self.weight.sum()
+        return mean
 
     def of_currents(self, currents: Floats) -> NodalField:
         """Return the field of contact currents (E,) A that sum to zero."""
-        total = np.full(self.space.n_dofs, -float(self.offset @ currents))
+        shift = self.mean(self.potential) @ currents if self.zero == MEAN_IS_ZERO else 0.0
+        total = np.full(self.space.n_dofs, -float(shift))
         for contact in np.flatnonzero(currents):
             total += currents[contact] * self.lead_field(int(contact))
         return NodalField(self.space, total)
@@ -139,9 +115,3 @@ class Volume:
         """Return the tissue number (N,) at located points; -1 outside."""
         tags = self.space.mesh.cell_tags
         return np.where(where.inside, tags[where.cell], -1).astype(np.int64)
-
-
-def is_grounded(admittance: Floats) -> bool:
-    """Tell whether a body takes up current when all its contacts (E, E) S have the same voltage."""
-    largest = float(np.abs(admittance).max(initial=0.0))
-    return float(np.abs(admittance.sum(axis=1)).max(initial=0.0)) > GROUNDED_SHARE * largest

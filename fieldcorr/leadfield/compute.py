@@ -100,7 +100,9 @@ def compute_lead_field(
     if method not in METHODS:
         raise FieldError(f"method {method!r}: must be one of {', '.join(METHODS)}")
     order = model.solver.order if order is None else order
-    tolerance = checked_tolerance(model.solver.tolerance if tolerance is None else tolerance)
+    tolerance = model.solver.tolerance if tolerance is None else float(tolerance)
+    if not 0.0 < tolerance < 1.0:
+        raise FieldError(f"tolerance {tolerance}: must lie between 0 and 1")
     stages = Stages(progress)
     with thread_count(threads):
         with stages.stage("assemble"):
@@ -132,13 +134,6 @@ def compute_lead_field(
             )
             lead_field.gram  # noqa: B018 - computed here, under the chosen number of threads
     return lead_field
-
-
-def checked_tolerance(tolerance: float) -> float:
-    """Return a relative residual that a solver can be asked for."""
-    if not 0.0 < tolerance < 1.0:
-        raise FieldError(f"tolerance {tolerance}: must lie between 0 and 1")
-    return float(tolerance)
 
 
 def solve_electrodes(

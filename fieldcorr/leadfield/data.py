@@ -117,14 +117,8 @@ class LeadField:
         The potential is zero in the mean over the compared region; with a grounded outer boundary
         it is absolute.
         """
-        return Volume.of_samples(
-            self.space,
-            self.nodal.__getitem__,
-            points=self.points,
-            weight=self.weight,
-            potential=self.potential,
-            admittance=self.admittance,
-        )
+        samples = (self.points, self.weight, self.potential)
+        return Volume(self.space, self.nodal.__getitem__, *samples, self.admittance)
 
     @cached_property
     def activating(self) -> NDArray[np.float64]:

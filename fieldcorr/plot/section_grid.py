@@ -38,7 +38,6 @@ class Plane:
         Model axes (0 left, 1 dorsal, 2 rostral): out of the picture, along it and up.
     reversed : bool
         Whether the axis ``across`` grows to the left of the picture.
-    seen_from : str
     """
 
     name: str
@@ -46,7 +45,6 @@ class Plane:
     across: int
     up: int
     reversed: bool
-    seen_from: str
 
     def points(self, across: FloatArray, up: FloatArray, at: float) -> FloatArray:
         """Return the points (len(up) * len(across), 3) m of a grid in the plane, row by row."""
@@ -71,9 +69,9 @@ class Plane:
 PLANES = {
     plane.name: plane
     for plane in (
-        Plane("axial", normal=2, across=0, up=1, reversed=True, seen_from="caudal"),
-        Plane("sagittal", normal=0, across=1, up=2, reversed=False, seen_from="the left"),
-        Plane("coronal", normal=1, across=0, up=2, reversed=True, seen_from="dorsal"),
+        Plane("axial", normal=2, across=0, up=1, reversed=True),
+        Plane("sagittal", normal=0, across=1, up=2, reversed=False),
+        Plane("coronal", normal=1, across=0, up=2, reversed=True),
     )
 }
 
@@ -168,7 +166,7 @@ def sample_section(
 
 def default_places(what: Shown) -> Mapping[str, float]:
     """Return where planes lie by default: in the region's centre and at the strongest contact."""
-    centre = what.volume.region_centre
+    centre = what.volume.mean(what.volume.points.T)
     on_array = what.layout.on_array
     strongest = on_array[int(np.argmax(np.abs(what.currents[on_array])))]
     rostral = float(what.layout.centres[strongest, 2])
@@ -178,7 +176,7 @@ def default_places(what: Shown) -> Mapping[str, float]:
 def _window(what: Shown, margin: float) -> tuple[FloatArray, FloatArray]:
     """Return the corners of the box that is shown: contacts and cord with a margin, m."""
     contacts = what.layout.corners[what.layout.on_array].reshape(-1, 3)
-    cord = what.volume.region_points.copy()
+    cord = what.volume.points.copy()
     cord[:, 2] = contacts[:, 2].mean()  # along the cord the contacts decide
     both = np.concatenate([contacts, cord])
     return both.min(axis=0) - margin, both.max(axis=0) + margin

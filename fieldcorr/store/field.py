@@ -11,10 +11,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fieldcorr.configurations.text import configuration_ids, parse_configuration
+from fieldcorr.configurations.text import (
+    checked_polarity,
+    configuration_ids,
+    parse_configuration,
+)
 from fieldcorr.drive import contact_currents
 from fieldcorr.elements import NodalField, Space, Volume
-from fieldcorr.errors import ConfigurationError, FieldError, StoreError
+from fieldcorr.errors import StoreError
 
 if TYPE_CHECKING:
     from fieldcorr.store.reader import Store
@@ -52,17 +56,11 @@ class FieldReader:
         store = self._store
         if not store.has_fields:
             raise StoreError(f"{store.path}: a slim store: it has no mesh and no nodal fields")
-        try:
-            return Volume.of_samples(
-                self._space(),
-                self._lead_field,
-                points=store.array("/leadfield/points"),
-                weight=store.array("/leadfield/weight"),
-                potential=store.array("/leadfield/potential"),
-                admittance=store.admittance,
-            )
-        except FieldError as error:
-            raise StoreError(f"{store.path}: {error}") from None
+        names = ("points", "weight", "potential")
+        points, weight, potential = (store.array(f"/leadfield/{name}") for name in names)
+        if not 0.0 < weight.sum() < np.inf:
+            raise StoreError(f"{store.path}: /leadfield/weight has no mean")
+        return Volume(self._space(), self._lead_field, points, weight, potential, store.admittance)
 
     @property
     def tags(self) -> NDArray[np.int32]:
@@ -82,7 +80,7 @@ class FieldReader:
             row = self._store.checked_row(int(np.asarray(configuration)))
             stored: NDArray[np.int8] = self._store.polarity[row]
             return stored
-        return _as_polarity(configuration, len(self._store.contact_names))
+        return checked_polarity(configuration, len(self._store.contact_names), ndim=1)
 
     def currents_of(self, configuration: int | str | ArrayLike) -> NDArray[np.float64]:
         """Return the contact currents (E,) A for a unit drive."""
@@ -146,10 +144,3 @@ class FieldReader:
         wanted = int(configuration_ids(polarity[None])[0])
         row = int(np.searchsorted(ids, wanted))
         return row if row < ids.size and ids[row] == wanted else None
-
-
-def _as_polarity(values: ArrayLike, contacts: int) -> NDArray[np.int8]:
-    given = np.asarray(values)
-    if given.shape != (contacts,) or not np.isin(given, (-1, 0, 1)).all():
-        raise ConfigurationError(f"a polarity needs {contacts} values of -1, 0 or 1, not {given}")
-    return given.astype(np.int8)

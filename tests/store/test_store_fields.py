@@ -31,7 +31,7 @@ def test_a_vertex_that_is_nowhere(value: float, tmp_path: Path) -> None:
 @pytest.mark.parametrize("value", [np.nan, np.inf, 0.0, -1.0])
 def test_weights_without_a_mean(value: float, tmp_path: Path) -> None:
     path = changed(tmp_path / "s.h5", "/leadfield/weight", slice(None), value)
-    with open_store(path) as store, pytest.raises(StoreError, match="no mean exists"):
+    with open_store(path) as store, pytest.raises(StoreError, match="weight has no mean"):
         store.potential(0, INSIDE)
 
 
