@@ -12,13 +12,12 @@ which is the order of basix.
 
 from fieldcorr.elements.field import NodalField, Volume
 from fieldcorr.elements.locate import CellLocator, Located
-from fieldcorr.elements.nodes import EDGE_ENDS, Edges, basis, basis_gradients
+from fieldcorr.elements.nodes import EDGE_ENDS, basis, basis_gradients
 from fieldcorr.elements.space import Space
 
 __all__ = [
     "EDGE_ENDS",
     "CellLocator",
-    "Edges",
     "Located",
     "NodalField",
     "Space",

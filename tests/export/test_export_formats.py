@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from fieldcorr import export
 from fieldcorr.cli import build_app
 from fieldcorr.elements import basis
-from fieldcorr.errors import ExportError, MissingExtraError, StoreError
+from fieldcorr.errors import ConfigurationError, ExportError, MissingExtraError, StoreError
 from fieldcorr.export import export_store, vtk_cells
 from fieldcorr.store import Options, Store, open_store
 from tests.store.synthetic import make_store, values
@@ -151,6 +151,15 @@ def test_nothing_is_overwritten_without_force(store: Store, tmp_path: Path) -> N
     export_store(store, path, force=True)
     assert path.stat().st_size > 1000
     assert [p.name for p in tmp_path.iterdir()] == ["mine.npz"]
+
+
+def test_a_failed_export_leaves_what_was_there(store: Store, tmp_path: Path) -> None:
+    path = tmp_path / "mine.vtu"
+    path.write_bytes(b"mine")
+    with pytest.raises(ConfigurationError):
+        export_store(store, path, configurations=["0- 1+", "0- 99+"], force=True)
+    assert path.read_bytes() == b"mine"
+    assert [p.name for p in tmp_path.iterdir()] == ["mine.vtu"]
 
 
 def test_the_store_itself_is_never_overwritten(tmp_path: Path) -> None:
