@@ -35,6 +35,10 @@ class IdentityError(FieldcorrError):
     """A physical identity (symmetry, current balance, energy) fails beyond its tolerance."""
 
 
+class FieldError(FieldcorrError):
+    """A field that cannot be computed or evaluated as asked: order, method, measure, points."""
+
+
 class ConfigurationError(FieldcorrError):
     """A polarity configuration, its text form, or a set of rules that cannot be used."""
 

@@ -1,15 +1,11 @@
 """Stores in the formats of other programs.
 
-What flows in: an open store and a file name, whose ending chooses the format. What flows out: the
-file. ``.vtu`` and ``.xdmf`` hold the mesh with the potential of named configurations, for ParaView;
-``.npz``, ``.mat`` and ``.h5ad`` hold configurations, r and neighbourhoods; ``.csv`` and
-``.parquet`` hold one table of them. A file is made in a folder of its own and moved into place when
-complete.
+The ending of the file name chooses the format. ``.vtu`` and ``.xdmf`` hold the mesh with the
+potential of named configurations, for ParaView; ``.npz``, ``.mat`` and ``.h5ad`` hold
+configurations, r and neighbourhoods; ``.csv`` and ``.parquet`` hold one table of them.
 """
 
 import csv
-import os
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -21,6 +17,7 @@ from numpy.typing import NDArray
 
 from fieldcorr.elements import EDGE_ENDS
 from fieldcorr.errors import ExportError, MissingExtraError
+from fieldcorr.files import write_beside
 from fieldcorr.store import Store
 
 TABLES = ("configurations", "neighbourhoods", "matrix")
@@ -54,33 +51,25 @@ def export_store(
     table
         For ``.csv`` and ``.parquet``: "configurations", "neighbourhoods" or "matrix".
     force
-        Replace existing files.
+        Replace existing files; never the store itself.
 
     Returns
     -------
     The files written; XDMF keeps its numbers in a second one.
+
+    Notes
+    -----
+    Potentials are in V for a unit drive. Zero is the mean over the compared region, as in pictures
+    and in ``store.potential``; with a grounded outer boundary it is the ground. ``.vtu`` and
+    ``.xdmf`` say which in a comment at their end.
     """
     target = Path(path)
     write = _writer(target)
     if table not in TABLES:
         raise ExportError(f"table {table!r}: must be one of {', '.join(TABLES)}")
-    try:
-        with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as folder:
-            draft = Path(folder) / target.name
-            write(store, draft, list(configurations), table)
-            return [
-                _move(file, target.parent, force=force) for file in sorted(draft.parent.iterdir())
-            ]
-    except OSError as error:
-        raise ExportError(f"{target}: cannot be written: {error.strerror or error}") from error
-
-
-def _move(file: Path, folder: Path, *, force: bool) -> Path:
-    target = folder / file.name
-    if target.exists() and not force:
-        raise ExportError(f"{target}: exists already; use --force to replace it")
-    os.replace(file, target)
-    return target
+    with write_beside(target, error=ExportError, force=force, inputs=[store.path]) as draft:
+        write(store, draft, list(configurations), table)
+        return [target.parent / file.name for file in sorted(draft.parent.iterdir())]
 
 
 Writer = Callable[[Store, Path, list[str], str], None]
@@ -109,15 +98,19 @@ def _write_mesh(store: Store, path: Path, configurations: list[str], _table: str
 
     if not configurations:
         raise ExportError(f'{path.name}: name at least one configuration, such as "0- 5+"')
-    fields = store.fields
-    potential = {f"potential {text} (V)": fields.nodal(text) for text in configurations}
+    volume = store.fields.volume
+    space = volume.space
     mesh = meshio.Mesh(
-        fields.node_points,
-        [(f"tetra{10 if fields.order == 2 else ''}", vtk_cells(fields.dofs))],
-        point_data=potential,
-        cell_data={"tissue": [fields.tags]},
+        space.points,
+        [(f"tetra{10 if space.order == 2 else ''}", vtk_cells(space.cell_dofs))],
+        point_data={
+            f"potential {text} (V)": store.fields.field_of(text).values for text in configurations
+        },
+        cell_data={"tissue": [space.mesh.cell_tags]},
     )
     mesh.write(path)
+    with path.open("a") as file:  # meshio writes no texts of its own
+        file.write(f"<!-- points in m, potentials in V, 0 = {volume.zero} -->\n")
 
 
 def vtk_cells(dofs: NDArray[np.int32]) -> NDArray[np.int32]:

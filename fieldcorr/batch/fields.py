@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fieldcorr.batch.cache import Cache, key_of
-from fieldcorr.fem import Space
+from fieldcorr.elements import Space
 from fieldcorr.leadfield import LeadField, compared_region, compute_lead_field
 from fieldcorr.mesh import Mesh, check_mesh
 from fieldcorr.model import Model

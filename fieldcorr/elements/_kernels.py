@@ -1,7 +1,11 @@
 """Kernels of the Lagrange basis on tetrahedra: edge numbering and point location."""
 
+import math
+
 import numba
 import numpy as np
+
+FLAT = 1e-14
 
 
 @numba.njit(cache=True)
@@ -75,12 +79,20 @@ def cells_of_vertices(cells, indptr, out):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def barycentric(points, cells, t, x, y, z, out):  # type: ignore[no-untyped-def]
-    """Write the barycentric coordinates of (x, y, z) in cell ``t``; return the smallest."""
+    """Write the barycentric coordinates of (x, y, z) in cell ``t``; return the smallest.
+
+    A cell is flat, and -inf is returned, when its volume is below FLAT times the largest one that
+    edges of its lengths can span.
+    """
     p0 = cells[t, 0]
     m = np.empty((3, 3))
+    largest = 1.0
     for k in range(3):
+        square = 0.0
         for d in range(3):
             m[d, k] = points[cells[t, k + 1], d] - points[p0, d]
+            square += m[d, k] * m[d, k]
+        largest *= math.sqrt(square)
     bx = x - points[p0, 0]
     by = y - points[p0, 1]
     bz = z - points[p0, 2]
@@ -88,6 +100,9 @@ def barycentric(points, cells, t, x, y, z, out):  # type: ignore[no-untyped-def]
     c01 = m[0, 2] * m[2, 1] - m[0, 1] * m[2, 2]
     c02 = m[0, 1] * m[1, 2] - m[0, 2] * m[1, 1]
     det = m[0, 0] * c00 + m[1, 0] * c01 + m[2, 0] * c02
+    if not abs(det) > FLAT * largest:
+        out[:] = 0.0
+        return -np.inf
     out[1] = (c00 * bx + c01 * by + c02 * bz) / det
     out[2] = (
         (m[1, 2] * m[2, 0] - m[1, 0] * m[2, 2]) * bx
@@ -123,29 +138,33 @@ def neighbour_across(cells, indptr, around, t, local):  # type: ignore[no-untype
 
 
 @numba.njit(cache=True)
-def walk_to_points(points, cells, indptr, around, start, queries, slack, steps, cell, bary):  # type: ignore[no-untyped-def]
-    """Walk from a cell near each query to the one that holds it; -1 where the walk ends outside.
+def walk_to_points(points, cells, indptr, around, start, queries, slack, limit, cell, bary):  # type: ignore[no-untyped-def]
+    """Walk from a cell near each query to the one that holds it; -1 where no walk gets there.
 
     ``start`` (N,) is a vertex near each query. From a cell the walk crosses the face opposite the
     most negative barycentric coordinate. A walk that leaves the domain tries every cell around
-    the start vertex before it gives up.
+    the start vertex; all of them together look at ``limit`` cells at most.
     """
     lam = np.empty(4)
     for i in range(queries.shape[0]):
         x, y, z = queries[i, 0], queries[i, 1], queries[i, 2]
         cell[i] = -1
+        seen = 0
         for first in range(indptr[start[i]], indptr[start[i] + 1]):
             t = around[first]
-            for _ in range(steps):
+            for _ in range(500):
                 least = barycentric(points, cells, t, x, y, z, lam)
                 if least >= -slack:
                     cell[i] = t
                     bary[i] = lam
                     break
-                t = neighbour_across(cells, indptr, around, t, np.argmin(lam))
-                if t < 0:
+                lowest = np.argmin(lam)
+                opposite = cells[t, (lowest + 1) % 4]
+                seen += indptr[opposite + 1] - indptr[opposite]
+                t = neighbour_across(cells, indptr, around, t, lowest)
+                if t < 0 or seen > limit:
                     break
-            if cell[i] >= 0:
+            if cell[i] >= 0 or seen > limit:
                 break
 
 

@@ -1,25 +1,56 @@
-"""Point location in a tetrahedral mesh, and interpolation of nodal values there."""
+"""Which cell of a tetrahedral mesh holds a point, and where in the cell it lies."""
+
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fieldcorr.elements import _kernels
-from fieldcorr.elements.nodes import basis
+from fieldcorr.errors import FieldError
 
 INSIDE_SLACK = 1e-9
 """How negative a barycentric coordinate may be for a point to count as inside (on a face)."""
+
+WALK_LIMIT = 100_000
+"""Cells that a walk may look at before all cells are searched: a few times what sound meshes need.
+In a broken mesh all cells can share a vertex; walks would then look at all of them at each step."""
+
+
+@dataclass(frozen=True, eq=False)
+class Located:
+    """Points of a mesh.
+
+    Attributes
+    ----------
+    cell
+        (N,) cells that hold the points, -1 outside.
+    barycentric
+        (N, 4) barycentric coordinates there.
+    """
+
+    cell: NDArray[np.int64]
+    barycentric: NDArray[np.float64]
+
+    @property
+    def inside(self) -> NDArray[np.bool_]:
+        """Which points lie in the mesh, (N,)."""
+        return self.cell >= 0
+
+    def only_inside(self) -> "Located":
+        """Return the points that lie in the mesh."""
+        return Located(self.cell[self.inside], self.barycentric[self.inside])
 
 
 class CellLocator:
     """Finds the cell that holds a point.
 
     A kd-tree over the vertices gives a start, a walk across faces does the rest; the few points
-    whose walk ends at a hole of the domain are looked for in all cells.
+    whose walk ends at a hole of the domain are looked for in all cells. Flat cells hold no point.
 
     Parameters
     ----------
     points
-        (P, 3) coordinates.
+        (P, 3) finite coordinates.
     cells
         (T, 4) int32 vertices of the cells, each in ``[0, P)``; not checked here.
     """
@@ -29,27 +60,29 @@ class CellLocator:
 
         self._points = np.ascontiguousarray(points, dtype=np.float64)
         self._cells = np.ascontiguousarray(cells, dtype=np.int32)
-        used = np.unique(self._cells)
-        self._vertices = used
-        self._tree = cKDTree(self._points[used])
+        self._vertices = np.unique(self._cells)
+        used = self._points[self._vertices]
+        self._tree = cKDTree(used)
+        self._low, self._high = used.min(axis=0, initial=np.inf), used.max(axis=0, initial=-np.inf)
         counts = np.bincount(self._cells.ravel(), minlength=self._points.shape[0])
         self._indptr = np.zeros(counts.size + 1, dtype=np.int64)
         np.cumsum(counts, out=self._indptr[1:])
         self._around = np.empty(self._indptr[-1], dtype=np.int32)
         _kernels.cells_of_vertices(self._cells, self._indptr, self._around)
 
-    def locate(self, queries: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return the cell (N,) of each query (N, 3), -1 outside, and its barycentrics (N, 4)."""
-        x = np.ascontiguousarray(queries, dtype=np.float64).reshape(-1, 3)
+    def locate(self, queries: ArrayLike) -> Located:
+        """Find the cells of points (N, 3); what is not finite lies outside."""
+        x = _as_points(queries)
         cell = np.full(x.shape[0], -1, dtype=np.int64)
         bary = np.zeros((x.shape[0], 4))
-        finite = np.flatnonzero(np.isfinite(x).all(axis=1))
-        if finite.size:
-            found, lam = self._locate_finite(np.ascontiguousarray(x[finite]))
-            cell[finite], bary[finite] = found, lam
-        return cell, bary
+        pad = INSIDE_SLACK * (self._high - self._low)
+        # The box also keeps distances finite, without which the tree knows no nearest vertex.
+        near = np.flatnonzero(((x >= self._low - pad) & (x <= self._high + pad)).all(axis=1))
+        if near.size:
+            cell[near], bary[near] = self._locate_in_box(np.ascontiguousarray(x[near]))
+        return Located(cell, bary)
 
-    def _locate_finite(
+    def _locate_in_box(
         self, x: NDArray[np.float64]
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         cell = np.full(x.shape[0], -1, dtype=np.int64)
@@ -57,7 +90,7 @@ class CellLocator:
         start = self._vertices[self._tree.query(x)[1]]
         mesh = (self._points, self._cells)
         _kernels.walk_to_points(
-            *mesh, self._indptr, self._around, start, x, INSIDE_SLACK, 500, cell, bary
+            *mesh, self._indptr, self._around, start, x, INSIDE_SLACK, WALK_LIMIT, cell, bary
         )
         todo = np.flatnonzero(cell < 0)
         if todo.size:
@@ -65,34 +98,14 @@ class CellLocator:
         return cell, bary
 
 
-def interpolate(
-    nodal: NDArray[np.floating],
-    dofs: NDArray[np.int32],
-    cell: NDArray[np.int64],
-    barycentric: NDArray[np.float64],
-    order: int,
-) -> NDArray[np.float64]:
-    """Evaluate fields at located points; NaN where ``cell`` is -1.
-
-    Parameters
-    ----------
-    nodal
-        (E, n_dofs) values at the nodes, one row per field.
-    dofs
-        (T, 4 | 10) node numbers of the cells.
-    cell, barycentric
-        What :meth:`CellLocator.locate` returned.
-    order
-        1 or 2.
-
-    Returns
-    -------
-    (E, N) values
-    """
-    values = basis(barycentric, order)
-    out = np.full((nodal.shape[0], cell.size), np.nan)
-    inside = cell >= 0
-    picked = dofs[cell[inside]]
-    for row in range(nodal.shape[0]):
-        out[row, inside] = np.einsum("nk,nk->n", nodal[row][picked], values[inside])
-    return out
+def _as_points(queries: ArrayLike) -> NDArray[np.float64]:
+    """Return points as (N, 3) float64; a single point may be given as (3,)."""
+    try:
+        x = np.asarray(queries, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise FieldError(f"points: numbers (N, 3) in m are needed: {error}") from None
+    if x.size == 0:
+        return np.empty((0, 3))
+    if x.ndim not in (1, 2) or x.shape[-1] != 3:
+        raise FieldError(f"points: shape (N, 3) is needed, not {x.shape}")
+    return np.atleast_2d(x)

@@ -56,42 +56,6 @@ class Edges:
         return np.concatenate([simplices, numbers], axis=1)
 
 
-def cell_dofs(cells: NDArray[np.int32], n_points: int, order: int) -> tuple[NDArray[np.int32], int]:
-    """Give the nodes of every cell their numbers.
-
-    Parameters
-    ----------
-    cells
-        (T, 4) vertex numbers, each in ``[0, n_points)``; not checked here.
-    n_points
-        Number of mesh points.
-    order
-        1 or 2.
-
-    Returns
-    -------
-    dofs : (T, 4) or (T, 10) int32
-    count : number of nodes of the whole mesh
-    """
-    cells = np.ascontiguousarray(cells, dtype=np.int32)
-    if order == 1:
-        return cells, n_points
-    if order != 2:
-        raise ValueError(f"order {order} is not 1 or 2")
-    edges = Edges.of_mesh(cells, n_points)
-    return edges.nodes_of(cells), n_points + edges.upper.size
-
-
-def node_points(
-    points: NDArray[np.float64], cells: NDArray[np.int32], order: int
-) -> NDArray[np.float64]:
-    """Return the coordinates (n_dofs, 3) of all nodes: vertices, then edge midpoints."""
-    if order == 1:
-        return points
-    ends = Edges.of_mesh(np.ascontiguousarray(cells, dtype=np.int32), points.shape[0]).vertices()
-    return np.concatenate([points, 0.5 * (points[ends[:, 0]] + points[ends[:, 1]])])
-
-
 def basis(barycentric: ArrayLike, order: int) -> NDArray[np.float64]:
     """Evaluate the basis functions.
 

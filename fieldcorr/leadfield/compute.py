@@ -1,7 +1,6 @@
 """From model and mesh to the lead field.
 
-What flows in: a model, a mesh. What flows out: a :class:`LeadField` whose structural identities
-have been checked. Electrodes with a voltage (equipotential, contact impedance) are solved with one
+Electrodes with a voltage (equipotential, contact impedance) are solved with one
 of them at 1 V and the others at 0 V, which gives the admittance matrix Y and, through its inverse,
 the potential per ampere; the uniform-current model is solved per ampere directly.
 """
@@ -9,15 +8,15 @@ the potential per ampere; the uniform-current model is solved per ampere directl
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fieldcorr._parallel import threads as thread_count
 from fieldcorr.contacts import Electrodes, electrodes_of
-from fieldcorr.errors import IdentityError
-from fieldcorr.fem import Space
+from fieldcorr.elements import Space
+from fieldcorr.errors import FieldError, IdentityError
 from fieldcorr.fem.assembly import geometry_tensors
 from fieldcorr.fem.solve import Solution, solve_block, solve_direct
 from fieldcorr.leadfield import _kernels
@@ -30,10 +29,11 @@ if TYPE_CHECKING:
     from fieldcorr.mesh import Mesh
     from fieldcorr.model import Model
 
-Progress = Callable[[str, float], None]
+StageProgress = Callable[[str, float], None]
 """Called with a stage's name and the share of it that is done, 0 to 1."""
 
 Method = Literal["multigrid", "direct"]
+METHODS = get_args(Method)
 
 IDENTITY_LIMIT = 1e-5
 """Largest relative defect of an identity at the default tolerance; grows with looser ones."""
@@ -42,7 +42,7 @@ IDENTITY_LIMIT = 1e-5
 class Stages:
     """Reports and times the stages of a computation."""
 
-    def __init__(self, progress: Progress | None) -> None:
+    def __init__(self, progress: StageProgress | None) -> None:
         self.times: dict[str, float] = {}
         self._progress = progress
 
@@ -68,7 +68,7 @@ def compute_lead_field(
     tolerance: float | None = None,
     method: Method = "multigrid",
     threads: int | None = None,
-    progress: Progress | None = None,
+    progress: StageProgress | None = None,
 ) -> LeadField:
     """Compute the potential per ampere of every contact.
 
@@ -90,13 +90,19 @@ def compute_lead_field(
 
     Raises
     ------
+    FieldError
+        There is no such order or method, or no solver reaches such a tolerance.
     ConvergenceError
         The solver did not reach its tolerance.
     IdentityError
         A structural identity fails: Y = Y', Y 1 = 0, current balance, reciprocity, energy.
     """
+    if method not in METHODS:
+        raise FieldError(f"method {method!r}: must be one of {', '.join(METHODS)}")
     order = model.solver.order if order is None else order
-    tolerance = model.solver.tolerance if tolerance is None else tolerance
+    tolerance = model.solver.tolerance if tolerance is None else float(tolerance)
+    if not 0.0 < tolerance < 1.0:
+        raise FieldError(f"tolerance {tolerance}: must lie between 0 and 1")
     stages = Stages(progress)
     with thread_count(threads):
         with stages.stage("assemble"):

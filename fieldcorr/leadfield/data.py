@@ -1,26 +1,26 @@
-"""The lead field as an object: potentials per ampere and what follows from them.
-
-What flows in: nodal lead fields, the admittance matrix, the compared region. What flows out:
-:class:`LeadField`, whose samples, fields and Gram matrices are computed when they are first asked
-for.
-"""
+"""The lead field as an object: potentials per ampere, and what follows from them when asked for."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fieldcorr.elements import CellLocator, basis, basis_gradients, interpolate
-from fieldcorr.fem import Space
+from fieldcorr.elements import NodalField, Space, Volume
+from fieldcorr.errors import FieldError
 from fieldcorr.fem.reference import window_mass_tensor
 from fieldcorr.leadfield import _kernels
-from fieldcorr.leadfield.region import Region
+from fieldcorr.leadfield.region import ComparedRegion
+
+if TYPE_CHECKING:
+    from fieldcorr.mesh import Mesh
 
 CELL_BLOCK = 1024
 """Cells per partial sum of a Gram matrix; fixed, so that sums do not depend on threads."""
+
+LINEAR_MEASURES = ("potential", "field", "activating")
 
 FIBRE_STEP_M = 1e-3
 """Step of the second difference along the cord: the internodal distance of a 10 um fibre."""
@@ -60,7 +60,7 @@ class LeadField:
     admittance: NDArray[np.float64]
     nodal: NDArray[np.float64]
     space: Space
-    region: Region
+    region: ComparedRegion
     residuals: NDArray[np.float64]
     iterations: int
     identities: Mapping[str, float]
@@ -77,9 +77,9 @@ class LeadField:
         return self.space.order
 
     @property
-    def mesh(self) -> Any:
+    def mesh(self) -> "Mesh":
         """The mesh that was solved on."""
-        return self.space.mesh
+        return cast("Mesh", self.space.mesh)
 
     @property
     def points(self) -> NDArray[np.float64]:
@@ -93,26 +93,32 @@ class LeadField:
 
     @cached_property
     def potential(self) -> NDArray[np.float64]:
-        """Potential (E, N) V/A at the sample points."""
-        values = basis(np.full((1, 4), 0.25), self.order)[0]
-        dofs = self.space.cell_dofs[self.region.cells]
-        return np.stack([np.einsum("nk,k->n", field[dofs], values) for field in self.nodal])
+        """Lead fields (E, N) V/A at the sample points, as they were solved."""
+        return self._field.potential(self.space.centroids(self.region.cells))
 
     @cached_property
     def field(self) -> NDArray[np.float64]:
         """Electric field E = -grad phi, (E, N, 3) V/m per A, at the sample points."""
-        per_cell = self._centroid_gradients()
-        dofs = self.space.cell_dofs[self.region.cells]
-        return np.stack([-np.einsum("nk,nkd->nd", f[dofs], per_cell) for f in self.nodal])
+        return self._field.electric_field(self.space.centroids(self.region.cells))
 
-    def _centroid_gradients(self) -> NDArray[np.float64]:
-        """Return (N, nd, 3): the gradients of the basis at the centroids."""
-        corners = self.space.vertices[self.space.cells[self.region.cells]]
-        inverse = np.linalg.inv(corners[:, 1:] - corners[:, :1])
-        of_barycentric = np.concatenate([-inverse.sum(axis=2, keepdims=True), inverse], axis=2)
-        table = basis_gradients(np.full((1, 4), 0.25), self.order)[0]
-        gradients: NDArray[np.float64] = np.einsum("kl,ndl->nkd", table, of_barycentric)
-        return gradients
+    def potential_at(self, points: ArrayLike) -> NDArray[np.float64]:
+        """Return the lead fields (E, N) V/A at ``points`` (N, 3) m; NaN outside the mesh."""
+        return self._field.potential(points)
+
+    @property
+    def _field(self) -> NodalField:
+        return NodalField(self.space, self.nodal)
+
+    @cached_property
+    def volume(self) -> Volume:
+        """The field of any contact currents, in the whole body.
+
+        ``lead_field.volume.of_currents(currents)`` gives potential and electric field anywhere.
+        The potential is zero in the mean over the compared region; with a grounded outer boundary
+        it is absolute.
+        """
+        samples = (self.points, self.weight, self.potential)
+        return Volume(self.space, self.nodal.__getitem__, *samples, self.admittance)
 
     @cached_property
     def activating(self) -> NDArray[np.float64]:
@@ -133,15 +139,6 @@ class LeadField:
         return (ahead - 2.0 * here + behind) / step**2
 
     @cached_property
-    def _locator(self) -> CellLocator:
-        return CellLocator(self.space.vertices, self.space.cells)
-
-    def potential_at(self, points: ArrayLike) -> NDArray[np.float64]:
-        """Return the potential (E, N) V/A at ``points`` (N, 3) m; NaN outside the mesh."""
-        cell, barycentric = self._locator.locate(points)
-        return interpolate(self.nodal, self.space.cell_dofs, cell, barycentric, self.order)
-
-    @cached_property
     def gram(self) -> NDArray[np.float64]:
         """Gram matrix (E, E) of the mean-removed potentials, with the exact FE mass matrix.
 
@@ -158,11 +155,6 @@ class LeadField:
         values -= np.einsum("ni,nia->a", shares, values[numbers]) / float(self.weight.sum())
         return _gram_of_nodal(values, numbers, self.region.moments, mass)
 
-    @cached_property
-    def grams(self) -> Mapping[str, NDArray[np.float64]]:
-        """Gram matrices of the linear measures "potential", "field" and "activating"."""
-        return _LazyGrams(self)
-
     def gram_of(self, measure: str) -> NDArray[np.float64]:
         """Return the Gram matrix (E, E) of a linear measure.
 
@@ -175,23 +167,7 @@ class LeadField:
             return sum_of_grams(np.moveaxis(self.field, 2, 0), self.weight)
         if measure == "activating":
             return sum_of_grams(self.activating[None], self.weight)
-        raise KeyError(measure)
-
-
-class _LazyGrams(Mapping[str, NDArray[np.float64]]):
-    """Gram matrices by measure, each computed when it is looked up."""
-
-    def __init__(self, lead_field: LeadField) -> None:
-        self._lead_field = lead_field
-
-    def __getitem__(self, measure: str) -> NDArray[np.float64]:
-        return self._lead_field.gram_of(measure)
-
-    def __iter__(self) -> Any:
-        return iter(("potential", "field", "activating"))
-
-    def __len__(self) -> int:
-        return 3
+        raise FieldError(f"measure {measure!r}: must be one of {', '.join(LINEAR_MEASURES)}")
 
 
 def _gram_of_nodal(

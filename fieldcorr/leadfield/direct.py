@@ -1,8 +1,8 @@
 """Single configurations as boundary-value problems of their own: the check on the algebra.
 
-What flows in: polarities and a drive. What flows out: delivered currents and potentials from a
-finite-element solve of that very problem, with active contacts held (or fed) and off contacts
-floating as unknowns. Nothing here uses the admittance matrix or the lead fields.
+Delivered currents and potentials come from a finite-element solve of that very problem, with
+active contacts held (or fed) and off contacts floating as unknowns. Nothing here uses the
+admittance matrix or the lead fields.
 """
 
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from fieldcorr._parallel import threads as thread_count
 from fieldcorr.contacts import Electrodes, electrodes_of
+from fieldcorr.elements import Space
 from fieldcorr.errors import DriveError
-from fieldcorr.fem import Space
 from fieldcorr.fem.solve import solve_block
 from fieldcorr.leadfield.system import build_system, contact_loads
 from fieldcorr.tissue import cell_conductivity

@@ -1,7 +1,4 @@
-"""Which unknown each node is: free nodes in an order with locality, then floating electrodes.
-
-What flows in: a space, electrodes, and which of them float. What flows out: :class:`Numbering`.
-"""
+"""Which unknown each node is: free nodes in an order with locality, then floating electrodes."""
 
 from dataclasses import dataclass
 
@@ -9,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldcorr.contacts import Electrodes
-from fieldcorr.fem import Space
+from fieldcorr.elements import Space
 
 LEFT_OUT = -1
 """Number of nodes that are not unknown (held or grounded) in a numbering."""

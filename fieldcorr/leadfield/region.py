@@ -1,9 +1,8 @@
 """The compared region: which cells count, and how much.
 
-What flows in: the model's ``[region]`` and a mesh. What flows out: :class:`Region`, the cells with
-a window weight at their vertices. The window is 1 around the array and falls to 0 as a cosine over
-its last ``taper_mm``; between vertices it is linear, so that weighted integrals of the fields are
-exact sums over cells.
+The model's ``[region]`` chooses cells of the mesh and gives their vertices a window weight: 1
+around the array, falling to 0 as a cosine over its last ``taper_mm``. Between vertices the window
+is linear, so that weighted integrals of the fields are exact sums over cells.
 """
 
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Region:
+class ComparedRegion:
     """Cells of the compared region.
 
     Attributes
@@ -67,7 +66,7 @@ def _inside(model: "Model", centroids: NDArray[np.float64]) -> NDArray[np.bool_]
     return keep
 
 
-def compared_region(model: "Model", mesh: "Mesh") -> Region:
+def compared_region(model: "Model", mesh: "Mesh") -> ComparedRegion:
     """Find the cells of the compared region and their weights.
 
     Raises
@@ -95,4 +94,4 @@ def compared_region(model: "Model", mesh: "Mesh") -> Region:
     edges = corners[keep][:, 1:] - corners[keep][:, :1]
     volumes = np.abs(np.linalg.det(edges)) / 6.0
     moments = volumes[:, None] * weights
-    return Region(cells, moments, centroids, moments.mean(axis=1))
+    return ComparedRegion(cells, moments, centroids, moments.mean(axis=1))

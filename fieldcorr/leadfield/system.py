@@ -1,8 +1,7 @@
 """The linear system of a volume conductor with electrodes.
 
-What flows in: a space, conductivities, electrodes, and which of them are held at a voltage. What
-flows out: a symmetric positive definite matrix over the unknowns, its coupling to the held
-electrodes, and the multigrid hierarchy for it.
+:func:`build_system` assembles a symmetric positive definite matrix over the unknowns, its coupling
+to the electrodes that are held at a voltage, and the multigrid hierarchy for it.
 
 Unknowns are the free nodes, ordered along a space-filling curve for locality, then the electrodes
 that float. An equipotential electrode ties its nodes to one number; an electrode with contact
@@ -18,7 +17,8 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from fieldcorr.contacts import Electrodes
-from fieldcorr.fem import Pattern, Space
+from fieldcorr.elements import Space
+from fieldcorr.fem import Pattern
 from fieldcorr.fem.amg import Hierarchy, build_hierarchy
 from fieldcorr.fem.assembly import geometry_tensors
 from fieldcorr.fem.reference import facet_load_vector, facet_mass_tensor, stiffness_tensor

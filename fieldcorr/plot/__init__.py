@@ -19,9 +19,9 @@ duels                   :func:`regret`, :func:`narrowing`
 from fieldcorr.plot.array_view import array, arrays, neighbours
 from fieldcorr.plot.correlation_view import correlations, embedding, heat_map, neighbourhoods
 from fieldcorr.plot.duel_view import narrowing, regret
-from fieldcorr.plot.grid3d import volume_grid
 from fieldcorr.plot.section_view import field_section, field_sections, section, sections
 from fieldcorr.plot.study_view import convergence, mesh_study
+from fieldcorr.plot.volume import volume_grid
 
 __all__ = [
     "array",

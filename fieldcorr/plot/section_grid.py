@@ -1,23 +1,20 @@
-"""A field on a grid in a section plane.
+"""A field on a grid in one of the three section planes.
 
-What flows in: a lead field or a store, the currents that are shown, a plane. What flows out:
-:class:`Section` with potential, electric field and tissue at the points of a grid.
+Axial sections are seen from caudal and coronal ones from dorsal, so the patient's left is on the
+left in both; sagittal ones are seen from the patient's left.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldcorr.plot.planes import PLANES, Plane, plane_named
-from fieldcorr.plot.volume import Located, Shown, Volume, volume_of
-
-if TYPE_CHECKING:
-    from fieldcorr.leadfield import LeadField
-    from fieldcorr.store import Store
+from fieldcorr.elements import Located
+from fieldcorr.errors import ConfigurationError
+from fieldcorr.plot.volume import Shown
 
 MARGIN_M = 7e-3
 """What is shown around cord and contacts."""
@@ -25,6 +22,65 @@ STEP_M = 2e-4
 """Distance of the points at which a section is sampled."""
 
 FloatArray = NDArray[np.float64]
+AXES = ("left", "dorsal", "rostral")
+"""Where the model's x, y and z point to."""
+_OPPOSITE = {"left": "right", "dorsal": "ventral", "rostral": "caudal"}
+
+
+@dataclass(frozen=True)
+class Plane:
+    """A section plane.
+
+    Attributes
+    ----------
+    name : str
+    normal, across, up : int
+        Model axes (0 left, 1 dorsal, 2 rostral): out of the picture, along it and up.
+    reversed : bool
+        Whether the axis ``across`` grows to the left of the picture.
+    """
+
+    name: str
+    normal: int
+    across: int
+    up: int
+    reversed: bool
+
+    def points(self, across: FloatArray, up: FloatArray, at: float) -> FloatArray:
+        """Return the points (len(up) * len(across), 3) m of a grid in the plane, row by row."""
+        grid = np.empty((len(up), len(across), 3))
+        grid[..., self.normal] = at
+        grid[..., self.across] = across[None, :]
+        grid[..., self.up] = up[:, None]
+        return grid.reshape(-1, 3)
+
+    def flat(self, points: FloatArray) -> FloatArray:
+        """Return the picture coordinates (..., 2) of points (..., 3)."""
+        return points[..., [self.across, self.up]]
+
+    @property
+    def corner_marks(self) -> tuple[str, str]:
+        """What lies at the picture's left and right side, as one letter each."""
+        low, high = _OPPOSITE[AXES[self.across]], AXES[self.across]
+        ends = (high, low) if self.reversed else (low, high)
+        return ends[0][0].upper(), ends[1][0].upper()
+
+
+PLANES = {
+    plane.name: plane
+    for plane in (
+        Plane("axial", normal=2, across=0, up=1, reversed=True),
+        Plane("sagittal", normal=0, across=1, up=2, reversed=False),
+        Plane("coronal", normal=1, across=0, up=2, reversed=True),
+    )
+}
+
+
+def plane_named(name: str) -> Plane:
+    """Return a plane by name."""
+    if name not in PLANES:
+        raise ConfigurationError(f"plane {name!r} is not one of {', '.join(PLANES)}")
+    return PLANES[name]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,8 +89,8 @@ class Section:
 
     Attributes
     ----------
-    volume, what
-        The fields, and the currents whose field is meant.
+    what
+        The field, and whose it is.
     plane, at
         The plane and its place along the normal, m.
     across, up
@@ -43,7 +99,6 @@ class Section:
         The grid points, row by row.
     """
 
-    volume: Volume
     what: Shown
     plane: Plane
     at: float
@@ -53,13 +108,13 @@ class Section:
 
     @cached_property
     def potential(self) -> FloatArray:
-        """Potential (m, n) V, less its mean over the compared region; NaN outside the tissue."""
-        return self._on_grid(self.volume.potential(self.what.currents, self.where))
+        """Potential (m, n) V, zero where ``what.volume.zero`` says; NaN outside the tissue."""
+        return self._on_grid(self.what.field.potential(self.where))
 
     @cached_property
     def field(self) -> FloatArray:
         """Electric field (m, n, 3) V/m; NaN outside the tissue."""
-        return self._on_grid(self.volume.electric_field(self.what.currents, self.where))
+        return self._on_grid(self.what.field.electric_field(self.where))
 
     @property
     def magnitude(self) -> FloatArray:
@@ -70,14 +125,13 @@ class Section:
     @property
     def tissue(self) -> NDArray[np.int64]:
         """Tissue numbers (m, n); -1 outside."""
-        return self._on_grid(self.volume.tissue_at(self.where))
+        return self._on_grid(self.what.volume.tissue_at(self.where))
 
     def _on_grid(self, values: NDArray[Any]) -> NDArray[Any]:
         return values.reshape(len(self.up), len(self.across), *values.shape[1:])
 
 
 def sample_section(
-    source: "LeadField | Store",
     what: Shown,
     plane: str,
     *,
@@ -89,10 +143,8 @@ def sample_section(
 
     Parameters
     ----------
-    source
-        A lead field or a store.
     what
-        Currents, from :func:`fieldcorr.plot.volume.shown`.
+        The field, from :func:`fieldcorr.plot.volume.shown`.
     plane
         "axial", "sagittal" or "coronal".
     at
@@ -100,37 +152,37 @@ def sample_section(
     step, margin
         Grid step, and what is shown around cord and contacts, m.
     """
-    volume, chosen = volume_of(source), plane_named(plane)
-    place = default_places(volume, what)[plane] if at is None else at
-    low, high = _window(volume, margin)
+    chosen = plane_named(plane)
+    place = default_places(what)[plane] if at is None else at
+    low, high = _window(what, margin)
     across, up = (
         np.linspace(low[d], high[d], 1 + max(2, round((high[d] - low[d]) / step)))
         for d in (chosen.across, chosen.up)
     )
-    where = volume.locate_in_plane(chosen.points(across, up, place), axis=chosen.normal, at=place)
-    return Section(volume, what, chosen, place, across, up, where)
+    grid = chosen.points(across, up, place)
+    where = what.volume.space.locate_in_plane(grid, axis=chosen.normal, at=place)
+    return Section(what, chosen, place, across, up, where)
 
 
-def default_places(volume: Volume, what: Shown) -> Mapping[str, float]:
+def default_places(what: Shown) -> Mapping[str, float]:
     """Return where planes lie by default: in the region's centre and at the strongest contact."""
-    centre = volume.region_centre
-    on_array = volume.layout.on_array
+    centre = what.volume.mean(what.volume.points.T)
+    on_array = what.layout.on_array
     strongest = on_array[int(np.argmax(np.abs(what.currents[on_array])))]
-    rostral = float(volume.layout.centres[strongest, 2])
+    rostral = float(what.layout.centres[strongest, 2])
     return {"axial": rostral, "sagittal": float(centre[0]), "coronal": float(centre[1])}
 
 
-def _window(volume: Volume, margin: float) -> tuple[FloatArray, FloatArray]:
+def _window(what: Shown, margin: float) -> tuple[FloatArray, FloatArray]:
     """Return the corners of the box that is shown: contacts and cord with a margin, m."""
-    contacts = volume.layout.corners[volume.layout.on_array].reshape(-1, 3)
-    cord = volume.region_points.copy()
+    contacts = what.layout.corners[what.layout.on_array].reshape(-1, 3)
+    cord = what.volume.points.copy()
     cord[:, 2] = contacts[:, 2].mean()  # along the cord the contacts decide
     both = np.concatenate([contacts, cord])
     return both.min(axis=0) - margin, both.max(axis=0) + margin
 
 
 def sample_all(
-    source: "LeadField | Store",
     what: Shown,
     *,
     places: Mapping[str, float] | None,
@@ -142,6 +194,5 @@ def sample_all(
     for name in chosen:
         plane_named(name)
     return [
-        sample_section(source, what, name, at=chosen.get(name), step=step, margin=margin)
-        for name in PLANES
+        sample_section(what, name, at=chosen.get(name), step=step, margin=margin) for name in PLANES
     ]

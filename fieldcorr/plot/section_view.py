@@ -1,9 +1,9 @@
 """Sections through the cord: potential, differences of potentials, |E| with field lines.
 
-What flows in: a lead field or a store, a configuration. What flows out: figures with the borders of
-tissues as the mesh has them, the contacts with their signs, and values in SI units. Potentials are
-shown less their mean over the compared region, as they are compared; isopotentials below zero are
-dashed, so signs can be told without colour.
+Figures have the borders of tissues as the mesh has them, the contacts with their signs, and values
+in SI units. The zero of the potential is its mean over the compared region, as fields are compared,
+or the ground where the outer boundary is grounded; the colour bar says which. Isopotentials below
+zero are dashed, so signs can be told without colour.
 """
 
 from collections.abc import Mapping
@@ -84,7 +84,7 @@ def section(
         Axes to draw in; None makes a figure.
     """
     what = shown(source, configuration, minus=minus, drive=drive, amplitude=amplitude)
-    cut = sample_section(source, what, plane, at=at, step=step, margin=margin)
+    cut = sample_section(what, plane, at=at, step=step, margin=margin)
     ax = axes_or_new(ax, panel_size(cut))
     scale = _PotentialScale.of([cut], limit)
     mapped = _draw_potential(ax, cut, scale)
@@ -118,7 +118,7 @@ def sections(
         Figure to fill; None makes one.
     """
     what = shown(source, configuration, minus=minus, drive=drive, amplitude=amplitude)
-    cuts = sample_all(source, what, places=places, step=step, margin=margin)
+    cuts = sample_all(what, places=places, step=step, margin=margin)
     scale = _PotentialScale.of(cuts, limit)
     figure, panels = three_panels(figure, cuts)
     mapped = [_draw_potential(ax, cut, scale) for ax, cut in zip(panels, cuts, strict=True)]
@@ -148,7 +148,8 @@ class _PotentialScale:
         steps = isolevels(end / 16.0 / factor, largest / factor)
         levels = np.concatenate([-steps[::-1], [0.0], steps])
         extend = "both" if largest > end else "neither"
-        return cls(factor, end / factor, levels, f"potential ({unit})", extend)
+        label = f"potential ({unit})\n0 = {cuts[0].what.volume.zero}"
+        return cls(factor, end / factor, levels, label, extend)
 
 
 def isolevels(smallest: float, largest: float) -> FloatArray:
@@ -203,7 +204,7 @@ def field_section(
         Density of the field lines; 0 for none. They run from anodes to cathodes.
     """
     what = shown(source, configuration, minus=minus, drive=drive, amplitude=amplitude)
-    cut = sample_section(source, what, plane, at=at, step=step, margin=margin)
+    cut = sample_section(what, plane, at=at, step=step, margin=margin)
     ax = axes_or_new(ax, panel_size(cut))
     scale = _MagnitudeScale.of([cut])
     mapped = _draw_magnitude(ax, cut, scale, lines)
@@ -230,7 +231,7 @@ def field_sections(
     Parameters are those of :func:`sections` and :func:`field_section`.
     """
     what = shown(source, configuration, minus=minus, drive=drive, amplitude=amplitude)
-    cuts = sample_all(source, what, places=places, step=step, margin=margin)
+    cuts = sample_all(what, places=places, step=step, margin=margin)
     scale = _MagnitudeScale.of(cuts)
     figure, panels = three_panels(figure, cuts)
     mapped = [_draw_magnitude(ax, cut, scale, lines) for ax, cut in zip(panels, cuts, strict=True)]

@@ -1,23 +1,40 @@
 """Fields of any configuration, from the mesh and nodal lead fields that a store carries.
 
-What flows in: a store that is not slim, a configuration, points. What flows out: potentials. The
-potential is linear in the contact currents, so it is the sum of the lead fields of the contacts
+The potential is linear in the contact currents, so it is the sum of the lead fields of the contacts
 that deliver current; nothing is solved again and the finite-element side is not needed.
 """
 
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fieldcorr.configurations.text import configuration_ids, parse_configuration
+from fieldcorr.configurations.text import (
+    checked_polarity,
+    configuration_ids,
+    parse_configuration,
+)
 from fieldcorr.drive import contact_currents
-from fieldcorr.elements import CellLocator, cell_dofs, interpolate, node_points
-from fieldcorr.errors import ConfigurationError, StoreError
+from fieldcorr.elements import NodalField, Space, Volume
+from fieldcorr.errors import StoreError
 
 if TYPE_CHECKING:
     from fieldcorr.store.reader import Store
+
+FARTHEST_M = 1e6
+"""No mesh of a body has a vertex farther out than this."""
+
+
+@dataclass(frozen=True, eq=False)
+class StoredMesh:
+    """The mesh of a store, as :class:`fieldcorr.elements.Space` takes it."""
+
+    points: NDArray[np.float64]
+    cells: NDArray[np.int32]
+    cell_tags: NDArray[np.int32]
+    tissues: tuple[str, ...]
 
 
 class FieldReader:
@@ -34,47 +51,26 @@ class FieldReader:
         self._rows: dict[int, NDArray[np.float32]] = {}
 
     @cached_property
-    def points(self) -> NDArray[np.float64]:
-        """Vertices of the mesh, (P, 3) m."""
-        return self._array("/mesh/points")
-
-    @cached_property
-    def cells(self) -> NDArray[np.int32]:
-        """Tetrahedra, (T, 4); every vertex number is checked here."""
-        cells: NDArray[np.int32] = self._array("/mesh/cells")
-        if cells.size and not (cells.min() >= 0 and cells.max() < self.points.shape[0]):
-            raise StoreError(f"{self._store.path}: /mesh/cells points outside /mesh/points")
-        return cells
-
-    @cached_property
-    def tags(self) -> NDArray[np.int32]:
-        """Tissue number of each tetrahedron, (T,)."""
-        return self._array("/mesh/tags")
-
-    @cached_property
-    def tissues(self) -> tuple[str, ...]:
-        """Names of the tissues, by number."""
-        return tuple(bytes(name).decode() for name in self._array("/mesh/tissues"))
+    def volume(self) -> Volume:
+        """The lead fields in the whole body; mesh and samples are checked here."""
+        store = self._store
+        if not store.has_fields:
+            raise StoreError(f"{store.path}: a slim store: it has no mesh and no nodal fields")
+        names = ("points", "weight", "potential")
+        points, weight, potential = (store.array(f"/leadfield/{name}") for name in names)
+        if not 0.0 < weight.sum() < np.inf:
+            raise StoreError(f"{store.path}: /leadfield/weight has no mean")
+        return Volume(self._space(), self._lead_field, points, weight, potential, store.admittance)
 
     @property
-    def order(self) -> int:
-        """Order of the finite elements: 1 when there is one node per vertex, else 2."""
-        return 1 if self._n_nodes == self.points.shape[0] else 2
+    def tags(self) -> NDArray[np.int32]:
+        """Tissue number of each tetrahedron, (T,)."""
+        return self.volume.space.mesh.cell_tags
 
-    @cached_property
-    def dofs(self) -> NDArray[np.int32]:
-        """Nodes of every cell, (T, 4 | 10)."""
-        dofs, count = cell_dofs(self.cells, self.points.shape[0], self.order)
-        if count != self._n_nodes:
-            raise StoreError(
-                f"{self._store.path}: /leadfield/nodal has {self._n_nodes} nodes, the mesh {count}"
-            )
-        return dofs
-
-    @cached_property
-    def node_points(self) -> NDArray[np.float64]:
-        """Coordinates of the nodes, (D, 3) m: vertices, then edge midpoints."""
-        return node_points(self.points, self.cells, self.order)
+    @property
+    def tissues(self) -> tuple[str, ...]:
+        """Names of the tissues, by number."""
+        return self.volume.space.mesh.tissues
 
     def polarity_of(self, configuration: int | str | ArrayLike) -> NDArray[np.int8]:
         """Return the polarity (E,) of a row number, a text or a polarity vector."""
@@ -84,7 +80,7 @@ class FieldReader:
             row = self._store.checked_row(int(np.asarray(configuration)))
             stored: NDArray[np.int8] = self._store.polarity[row]
             return stored
-        return _as_polarity(configuration, len(self._store.contact_names))
+        return checked_polarity(configuration, len(self._store.contact_names), ndim=1)
 
     def currents_of(self, configuration: int | str | ArrayLike) -> NDArray[np.float64]:
         """Return the contact currents (E,) A for a unit drive."""
@@ -104,39 +100,38 @@ class FieldReader:
         row_of_one: NDArray[np.float64] = driven[0]
         return row_of_one
 
-    def nodal(self, configuration: int | str | ArrayLike) -> NDArray[np.float64]:
-        """Return the potential (D,) V at all nodes."""
-        currents = self.currents_of(configuration)
-        total = np.zeros(self._n_nodes)
-        for contact in np.flatnonzero(currents):
-            total += currents[contact] * self._lead_field(int(contact))
-        return total
+    def field_of(self, configuration: int | str | ArrayLike) -> NodalField:
+        """Return potential and electric field of a configuration for a unit drive."""
+        return self.volume.of_currents(self.currents_of(configuration))
 
     def potential(
         self, configuration: int | str | ArrayLike, points: ArrayLike
     ) -> NDArray[np.float64]:
         """Return the potential (N,) V at points (N, 3) m; NaN outside the tissue."""
-        cell, barycentric = self._locator.locate(points)
-        values = self.nodal(configuration)[None]
-        found: NDArray[np.float64] = interpolate(values, self.dofs, cell, barycentric, self.order)[
-            0
-        ]
-        return found
+        return self.field_of(configuration).potential(points)
 
     def lead_fields(self, points: ArrayLike) -> NDArray[np.float64]:
         """Return all lead fields (E, N) V/A at points (N, 3) m; NaN outside the tissue."""
-        cell, barycentric = self._locator.locate(points)
         nodal = self._store.array("/leadfield/nodal")
-        return interpolate(nodal, self.dofs, cell, barycentric, self.order)
+        return NodalField(self.volume.space, nodal).potential(points)
 
-    @cached_property
-    def _locator(self) -> CellLocator:
-        return CellLocator(self.points, self.cells)
-
-    @property
-    def _n_nodes(self) -> int:
-        self._require_fields()
-        return self._store.size("D")
+    def _space(self) -> Space:
+        """Check the mesh, so that no kernel meets an index or a number that the file made up."""
+        store = self._store
+        points, cells = store.array("/mesh/points"), store.array("/mesh/cells")
+        if not (np.abs(points) <= FARTHEST_M).all():
+            raise StoreError(f"{store.path}: /mesh/points has a vertex that is nowhere in a body")
+        if cells.size and not (cells.min() >= 0 and cells.max() < len(points)):
+            raise StoreError(f"{store.path}: /mesh/cells points outside /mesh/points")
+        tissues = tuple(bytes(name).decode() for name in store.array("/mesh/tissues"))
+        mesh = StoredMesh(points, cells, store.array("/mesh/tags"), tissues)
+        nodes = store.size("D")
+        space = Space(mesh, 1 if nodes == len(points) else 2)
+        if space.n_dofs != nodes:
+            raise StoreError(
+                f"{store.path}: /leadfield/nodal has {nodes} nodes, the mesh {space.n_dofs}"
+            )
+        return space
 
     def _lead_field(self, contact: int) -> NDArray[np.float32]:
         """Read one lead field; rows are kept, because neighbours in a session share contacts."""
@@ -149,20 +144,3 @@ class FieldReader:
         wanted = int(configuration_ids(polarity[None])[0])
         row = int(np.searchsorted(ids, wanted))
         return row if row < ids.size and ids[row] == wanted else None
-
-    def _array(self, name: str) -> NDArray[Any]:
-        self._require_fields()
-        return self._store.array(name)
-
-    def _require_fields(self) -> None:
-        if not self._store.has_fields:
-            raise StoreError(
-                f"{self._store.path}: a slim store: it has no mesh and no nodal fields"
-            )
-
-
-def _as_polarity(values: ArrayLike, contacts: int) -> NDArray[np.int8]:
-    given = np.asarray(values)
-    if given.shape != (contacts,) or not np.isin(given, (-1, 0, 1)).all():
-        raise ConfigurationError(f"a polarity needs {contacts} values of -1, 0 or 1, not {given}")
-    return given.astype(np.int8)

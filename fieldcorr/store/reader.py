@@ -218,7 +218,9 @@ class Store(StoreFile):
     ) -> NDArray[np.float64]:
         """Return the potential (N,) V of a configuration at points (N, 3) m, for a unit drive.
 
-        Interpolated with the finite-element basis; NaN outside the tissue.
+        Zero is the mean over the compared region, as in pictures and exports; with a grounded outer
+        boundary the potential is absolute. Interpolated with the finite-element basis; NaN outside
+        the tissue.
         """
         return self.fields.potential(configuration, points)
 

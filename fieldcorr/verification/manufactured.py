@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldcorr.fem import Space
+from fieldcorr.elements import Space
 from fieldcorr.mesh.structured import box_mesh
 from fieldcorr.mesh.topology import boundary_facets
 from fieldcorr.verification._checks import FloatArray

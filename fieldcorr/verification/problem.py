@@ -12,11 +12,12 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from fieldcorr.elements import basis, basis_gradients
-from fieldcorr.fem import Pattern, Space, stiffness_matrix
+from fieldcorr.elements import Space, basis, basis_gradients
+from fieldcorr.fem import Pattern, stiffness_matrix
 from fieldcorr.fem.amg import build_hierarchy
 from fieldcorr.fem.reference import cell_quadrature
 from fieldcorr.fem.solve import solve_block
+from fieldcorr.mesh.data import tetrahedron_volumes
 from fieldcorr.verification._checks import FloatArray
 
 ScalarField = Callable[[FloatArray], FloatArray]
@@ -82,7 +83,7 @@ def cell_load(space: Space, source: ScalarField, *, degree: int = 6) -> FloatArr
     corners = space.mesh.points[space.mesh.cells]
     spots = np.einsum("qk,tkd->tqd", bary, corners)
     values = source(spots.reshape(-1, 3)).reshape(len(corners), -1)
-    scaled = values * space.mesh.volumes()[:, None]
+    scaled = values * tetrahedron_volumes(space.vertices, space.cells)[:, None]
     local = np.einsum("tq,q,qi->ti", scaled, weights, basis(bary, space.order))
     return _gather(space.cell_dofs, local, space.n_dofs)
 
@@ -112,7 +113,7 @@ def _vertex_level(
 ) -> tuple[scipy.sparse.csr_matrix, scipy.sparse.csr_matrix]:
     """Return P1 inside P2 on the free nodes, and its matrix: the first coarse level."""
     parents, weights = space.vertex_transfer
-    n_points = space.mesh.n_points
+    n_points = len(space.mesh.points)
     rows = np.repeat(np.arange(space.n_dofs), 2)
     transfer = scipy.sparse.csr_matrix(
         (weights.ravel(), (rows, parents.ravel())), shape=(space.n_dofs, n_points)
@@ -141,7 +142,7 @@ def sample(
     gradient = np.einsum("tqk,tkd->tqd", by_bary[..., 1:] - by_bary[..., :1], inverse)
     return Samples(
         points=np.einsum("qk,tkd->tqd", bary, corners).reshape(-1, 3),
-        weight=np.outer(space.mesh.volumes()[cells], weights).ravel(),
+        weight=np.outer(tetrahedron_volumes(space.vertices, space.cells)[cells], weights).ravel(),
         value=(local @ basis(bary, space.order).T).ravel(),
         gradient=gradient.reshape(-1, 3),
     )

@@ -102,7 +102,8 @@ def energy_of_height(matrix: object, z: object) -> Mapping[str, float]:
 def assembly_fieldcorr(mesh: str, order: int) -> Measured:
     """Prepare our assembly."""
     from bench_rows.fe_problem import load
-    from fieldcorr.fem import Pattern, Space, stiffness_matrix
+    from fieldcorr.elements import Space
+    from fieldcorr.fem import Pattern, stiffness_matrix
 
     def assemble(name: str) -> Mapping[str, float]:
         model_mesh, sigma = problems[name]
@@ -137,7 +138,7 @@ def box_fieldcorr(steps: int, order: int) -> Measured:
     """Prepare assembly and solve of 16 contacts on a box."""
     from bench_rows.fe_problem import box_with_contacts
     from fieldcorr.contacts import electrodes_on
-    from fieldcorr.fem import Space
+    from fieldcorr.elements import Space
     from fieldcorr.leadfield.compute import solve_electrodes
     from fieldcorr.leadfield.system import build_system
 

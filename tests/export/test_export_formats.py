@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from fieldcorr import export
 from fieldcorr.cli import build_app
 from fieldcorr.elements import basis
-from fieldcorr.errors import ExportError, MissingExtraError, StoreError
+from fieldcorr.errors import ConfigurationError, ExportError, MissingExtraError, StoreError
 from fieldcorr.export import export_store, vtk_cells
 from fieldcorr.store import Options, Store, open_store
 from tests.store.synthetic import make_store, values
@@ -32,18 +32,20 @@ def test_fields_for_paraview(ending: str, store: Store, tmp_path: Path) -> None:
     files = export_store(store, path, configurations=texts)
     assert files[-1] == path if ending == ".xdmf" else files == [path]
     mesh = meshio.read(path)
-    np.testing.assert_allclose(mesh.points, store.fields.node_points, atol=1e-12)
+    nodes = store.fields.volume.space.points
+    np.testing.assert_allclose(mesh.points, nodes, atol=1e-12)
     for text in texts:
         found = mesh.point_data[f"potential {text} (V)"]
-        np.testing.assert_allclose(found, store.fields.nodal(text), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(found, store.potential(text, nodes), rtol=1e-9, atol=1e-9)
+    assert path.read_text().endswith("potentials in V, 0 = mean over the compared region -->\n")
     assert mesh.cells[0].type == "tetra10"
     np.testing.assert_array_equal(mesh.cell_data["tissue"][0], store.fields.tags)
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted(f.name for f in files)
 
 
 def test_edge_nodes_are_where_vtk_expects_them(store: Store) -> None:
-    cells = vtk_cells(store.fields.dofs)
-    points = store.fields.node_points
+    space = store.fields.volume.space
+    cells, points = vtk_cells(space.cell_dofs), space.points
     # The file formats' own order: the base's edges in turn, then those to the top.
     for place, (a, b) in enumerate([(0, 1), (1, 2), (2, 0), (0, 3), (1, 3), (2, 3)]):
         middle = 0.5 * (points[cells[:, a]] + points[cells[:, b]])
@@ -149,6 +151,36 @@ def test_nothing_is_overwritten_without_force(store: Store, tmp_path: Path) -> N
     export_store(store, path, force=True)
     assert path.stat().st_size > 1000
     assert [p.name for p in tmp_path.iterdir()] == ["mine.npz"]
+
+
+def test_a_failed_export_leaves_what_was_there(store: Store, tmp_path: Path) -> None:
+    path = tmp_path / "mine.vtu"
+    path.write_bytes(b"mine")
+    with pytest.raises(ConfigurationError):
+        export_store(store, path, configurations=["0- 1+", "0- 99+"], force=True)
+    assert path.read_bytes() == b"mine"
+    assert [p.name for p in tmp_path.iterdir()] == ["mine.vtu"]
+
+
+def test_the_store_itself_is_never_overwritten(tmp_path: Path) -> None:
+    """XDMF keeps its numbers in a file with the ending of stores."""
+    path = make_store(tmp_path / "field.h5", values(count=9))
+    (tmp_path / "link.npz").symlink_to(path)
+    before = path.read_bytes()
+    with open_store(path) as opened:
+        for name in ("field.xdmf", "link.npz"):
+            with pytest.raises(ExportError, match="is being read and cannot be replaced"):
+                export_store(opened, tmp_path / name, configurations=["0- 1+"], force=True)
+    assert path.read_bytes() == before
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["field.h5", "link.npz"]
+
+
+def test_a_second_file_is_not_overwritten_either(store: Store, tmp_path: Path) -> None:
+    (tmp_path / "field.h5").write_bytes(b"mine")
+    with pytest.raises(ExportError, match=r"field\.h5: exists already"):
+        export_store(store, tmp_path / "field.xdmf", configurations=["0- 1+"])
+    assert [p.name for p in tmp_path.iterdir()] == ["field.h5"]
+    assert (tmp_path / "field.h5").read_bytes() == b"mine"
 
 
 @pytest.mark.parametrize(

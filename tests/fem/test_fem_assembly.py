@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from skfem.helpers import grad
 
 from fieldcorr._parallel import threads
-from fieldcorr.fem import Pattern, Space, stiffness_matrix
+from fieldcorr.elements import Space
+from fieldcorr.fem import Pattern, stiffness_matrix
 from fieldcorr.mesh import Mesh
 from fieldcorr.mesh.structured import box_mesh
 

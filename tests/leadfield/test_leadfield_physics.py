@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fieldcorr.errors import DriveError, IdentityError, ModelError
+from fieldcorr.errors import DriveError, FieldError, IdentityError, ModelError
 from fieldcorr.leadfield import LeadField, compute_lead_field, solve_configurations
 from fieldcorr.leadfield.compute import balanced_inverse, structural_identities
 from fieldcorr.mesh import Mesh
@@ -165,6 +165,36 @@ def test_progress_names_the_stages(bundled_model: Model, tiny_mesh: Mesh) -> Non
     assert len(shares) > 5
     assert shares[0] == 0.0
     assert shares[-1] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"order": 3}, "order 3: elements have order 1 or 2"),
+        ({"method": "foo"}, "method 'foo': must be one of multigrid, direct"),
+        ({"tolerance": 0.0}, "tolerance 0.0: must lie between 0 and 1"),
+        ({"tolerance": float("nan")}, "tolerance nan: must lie between 0 and 1"),
+    ],
+)
+def test_wrong_options_are_named(
+    options: dict[str, Any], message: str, bundled_model: Model, tiny_mesh: Mesh
+) -> None:
+    with pytest.raises(FieldError, match=message):
+        compute_lead_field(bundled_model, tiny_mesh, **options)
+
+
+def test_only_a_grounded_body_has_an_absolute_potential(variant: tuple[Model, LeadField]) -> None:
+    model, lead_field = variant
+    volume, mesh = lead_field.volume, lead_field.mesh
+    currents = np.zeros(len(model.electrode_names))
+    currents[[1, 6]] = 1.0, -1.0
+    nodal = volume.of_currents(currents).values
+    if model.boundary.outer == "grounded":
+        assert volume.zero == "grounded outer boundary"
+        outer = mesh.facets[mesh.facet_tags == mesh.facet_tag("outer")]
+        assert np.abs(nodal[lead_field.space.facet_dofs(outer)]).max() < 1e-9 * np.ptp(nodal)
+    else:
+        assert volume.zero == "mean over the compared region"
 
 
 def test_a_tissue_without_conductivity_is_named(bundled_model: Model, tiny_mesh: Mesh) -> None:

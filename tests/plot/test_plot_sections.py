@@ -18,8 +18,8 @@ from fieldcorr.leadfield import LeadField, solve_configurations
 from fieldcorr.mesh.structured import box_mesh
 from fieldcorr.model import Model
 from fieldcorr.plot.array_view import polarity_of
-from fieldcorr.plot.cuts import outline_cuts, tissue_outlines
 from fieldcorr.plot.section_grid import sample_section
+from fieldcorr.plot.section_parts import outline_cuts, tissue_outlines
 from fieldcorr.plot.section_view import isolevels
 from fieldcorr.plot.volume import shown, volume_of
 from fieldcorr.store import Store
@@ -92,7 +92,7 @@ def test_limits_are_symmetric_with_units(three: Figure) -> None:
         low, high = mesh.get_clim()
         assert low == -high < 0
     labels = [ax.get_ylabel() for ax in three.axes if "potential" in ax.get_ylabel()]
-    assert labels == ["potential (mV)"]
+    assert labels == ["potential (mV)\n0 = mean over the compared region"]
 
 
 def test_panels_are_labelled(three: Figure) -> None:
@@ -151,19 +151,19 @@ def test_amplitude_and_drive_scale(lead_field: LeadField) -> None:
 def test_store_and_lead_field_draw_the_same(lead_field: LeadField, store: Store) -> None:
     points = lead_field.points[::40]
     for text in ("1- 7+", "0- 5+ 11+"):  # the second one is no row of the store
-        values = []
-        for source in (lead_field, store):
-            volume, what = volume_of(source), shown(source, text)
-            values.append(volume.potential(what.currents, volume.locate(points)))
+        wanted, drawn = (shown(s, text).field.potential(points) for s in (lead_field, store))
         # The store keeps nodal lead fields in single precision.
-        np.testing.assert_allclose(values[1], values[0], atol=1e-6 * np.abs(values[0]).max() + 1e-7)
+        np.testing.assert_allclose(drawn, wanted, atol=1e-6 * np.abs(wanted).max() + 1e-7)
+        # A picture and the store have the same zero: the mean over the compared region.
+        np.testing.assert_allclose(store.potential(text, points), drawn, rtol=1e-12, atol=1e-15)
+    every = store.potential("1- 7+", lead_field.points)
+    assert abs(every @ lead_field.weight) < 1e-5 * np.abs(every) @ lead_field.weight
 
 
 def test_field_is_minus_the_gradient(lead_field: LeadField) -> None:
-    volume = volume_of(lead_field)
     what = shown(lead_field, "1- 7+")
     points = lead_field.points[5::60]
-    field = volume.electric_field(what.currents, volume.locate(points))
+    field = what.field.electric_field(points)
     # At centroids of cells the lead field has its own gradient.
     own = np.einsum("e,end->nd", what.currents, lead_field.field)[5::60]
     np.testing.assert_allclose(field, own, rtol=1e-8, atol=1e-12)
@@ -171,13 +171,13 @@ def test_field_is_minus_the_gradient(lead_field: LeadField) -> None:
 
 def test_plane_search_finds_the_cells_of_the_full_search(lead_field: LeadField) -> None:
     volume = volume_of(lead_field)
-    cut = sample_section(lead_field, shown(lead_field, "1- 7+"), "axial", step=STEP)
+    cut = sample_section(shown(lead_field, "1- 7+"), "axial", step=STEP)
     points = cut.plane.points(cut.across, cut.up, cut.at)
-    full = volume.locate(points)
-    np.testing.assert_array_equal(full.cell >= 0, cut.where.cell >= 0)
+    full = volume.space.locate(points)
+    np.testing.assert_array_equal(full.inside, cut.where.inside)
     np.testing.assert_array_equal(volume.tissue_at(full), cut.tissue.ravel())
-    nowhere = volume.locate_in_plane(points + 9.0, axis=2, at=9.0)
-    assert (nowhere.cell == -1).all()
+    nowhere = volume.space.locate_in_plane(points + 9.0, axis=2, at=9.0)
+    assert not nowhere.inside.any()
 
 
 def test_magnitude_is_logarithmic_in_volt_per_metre(lead_field: LeadField) -> None:
@@ -196,7 +196,7 @@ def test_magnitude_is_logarithmic_in_volt_per_metre(lead_field: LeadField) -> No
     points = 1e-3 * np.column_stack([np.full(len(centres), 1.1), centres])
     volume = volume_of(lead_field)
     current = 1e-3 * currents(lead_field, "1- 7+", mode="current")
-    field = volume.electric_field(current, volume.locate(points))
+    field = volume.of_currents(current).electric_field(points)
     wanted = np.linalg.norm(field, axis=1)
     values = np.ma.getdata(mesh.get_array()).ravel()
     inside = np.isfinite(wanted)
@@ -206,21 +206,20 @@ def test_magnitude_is_logarithmic_in_volt_per_metre(lead_field: LeadField) -> No
 
 def test_field_lines_run_from_anode_to_cathode(bundled_model: Model, lead_field: LeadField) -> None:
     """E integrated along the cord from anode to cathode is positive: the potential falls."""
-    volume, what = volume_of(lead_field), shown(lead_field, "6- 8+")
+    what = shown(lead_field, "6- 8+")
     z = np.linspace(-4.25e-3, 12.75e-3, 60)
     line = np.column_stack([np.zeros(60), np.full(60, 5e-3), z])
-    field = volume.electric_field(what.currents, volume.locate(line))
+    field = what.field.electric_field(line)
     assert np.trapezoid(field[:, 2], z) > 0
-    potential = volume.potential(what.currents, volume.locate(line[[0, -1]]))
+    potential = what.field.potential(line[[0, -1]])
     assert potential[0] > 0 > potential[1]
 
 
 def test_one_volt_lies_between_the_contacts(bundled_model: Model, lead_field: LeadField) -> None:
     """The picture's drive is the direct solution's: 1 V between the two active contacts."""
-    volume, what = volume_of(lead_field), shown(lead_field, "6- 8+")
+    what = shown(lead_field, "6- 8+")
     inward = 1e-7 * np.array([0.0, -1.0, 0.0])
-    ends = volume.layout.centres[[8, 6]] + inward
-    high, low = volume.potential(what.currents, volume.locate(ends))
+    high, low = what.field.potential(what.layout.centres[[8, 6]] + inward)
     assert high - low == pytest.approx(1.0, abs=1e-3)
     direct = solve_configurations(
         bundled_model, lead_field.mesh, polarity_of(lead_field, "6- 8+")[None]
@@ -336,3 +335,4 @@ def test_three_dimensions_give_vtk_what_it_expects(
         np.testing.assert_allclose(corner[:, place], 0.5 * (corner[:, a] + corner[:, b]))
     assert list(grid.point_data) == ["potential 1- 7+ (V)", "potential 6- 8+ (V)"]
     assert len(grid.cell_data["tissue"]) == len(cells)
+    assert grid.field_data["zero of the potential"] == ["mean over the compared region"]

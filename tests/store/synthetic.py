@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from fieldcorr.configurations.text import configuration_ids
 from fieldcorr.correlation.embedding import embedding_from_gram
 from fieldcorr.drive import contact_currents
-from fieldcorr.elements import CellLocator, cell_dofs, interpolate, node_points
+from fieldcorr.elements import NodalField, Space
 from fieldcorr.store import Options, WorkFolder, write_store
+from fieldcorr.store.field import StoredMesh
 
 NAMES = ("0", "1", "2", "3", "4", "5")
 
@@ -63,13 +64,13 @@ def settings(**changes: Any) -> dict[str, Any]:
 def lead_field_values(rng: np.random.Generator, contacts: int, order: int) -> dict[str, Any]:
     """Return mesh, nodal fields, samples, Gram and admittance that fit together."""
     points, cells = cube()
-    dofs, _ = cell_dofs(cells, len(points), order)
-    nodes = node_points(points, cells, order)
+    tags = np.zeros(len(cells), dtype=np.int32)
+    space = Space(StoredMesh(points, cells, tags, ("white",)), order)
+    nodes = space.points
     nodal = rng.normal(size=(contacts, 4)) @ np.c_[np.ones(len(nodes)), nodes].T
     nodal = (nodal + 0.1 * rng.normal(size=nodal.shape)).astype(np.float32)
     samples = points[cells].mean(axis=1)
-    located = CellLocator(points, cells).locate(samples)
-    potential = interpolate(nodal, dofs, *located, order)
+    potential = NodalField(space, nodal).potential(samples)
     weight = rng.uniform(0.5, 1.5, len(samples))
     centred = potential - (potential @ weight)[:, None] / weight.sum()
     gram = np.einsum("an,bn,n->ab", centred, centred, weight) + 0.1 * np.eye(contacts)
@@ -85,7 +86,7 @@ def lead_field_values(rng: np.random.Generator, contacts: int, order: int) -> di
         "/leadfield/nodal": nodal,
         "/mesh/points": points,
         "/mesh/cells": cells,
-        "/mesh/tags": np.zeros(len(cells), dtype=np.int32),
+        "/mesh/tags": tags,
         "/mesh/tissues": ["white"],
     }
 

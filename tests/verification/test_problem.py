@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fieldcorr.contacts import electrodes_on
-from fieldcorr.fem import Space
+from fieldcorr.elements import Space
 from fieldcorr.leadfield.system import contact_loads
 from fieldcorr.mesh.structured import box_mesh
 from fieldcorr.verification import manufactured
