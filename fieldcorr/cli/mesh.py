@@ -150,7 +150,7 @@ def _check(
     reading: Mapping[str, Any],
     output: Path | None,
 ) -> None:
-    from fieldcorr.mesh import check_mesh, read_mesh, write_mesh
+    from fieldcorr.mesh import check_mesh, read_mesh, require_same_geometry, write_mesh
 
     model = None if name is None and not changes else open_model(name or DEFAULT_MODEL, changes)
     mesh = read_mesh(path, **reading)
@@ -160,6 +160,8 @@ def _check(
         contacts=None if model is None else model.electrode_names,
         name=str(path),
     )
+    if model is not None:
+        require_same_geometry(model, mesh, name=str(path))
     if output is not None:
         write_mesh(mesh, output)
     _show_report(mesh, report, output or path)

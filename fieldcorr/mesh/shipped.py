@@ -8,11 +8,11 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from fieldcorr.mesh.build import build_mesh
 from fieldcorr.mesh.check import check_mesh
 from fieldcorr.mesh.data import Mesh
 from fieldcorr.mesh.fcmesh import write_fcmesh
-from fieldcorr.mesh.sizes import MeshSizes
+from fieldcorr.mesh.gmsh.sizes import MeshSizes
+from fieldcorr.mesh.gmsh.spine import build_mesh
 from fieldcorr.mesh.verification import verification_mesh
 from fieldcorr.model import load_model
 

@@ -1,7 +1,7 @@
-"""From a file, a name or changed values to a validated model.
+"""Load a model, a device or a mesh's path by name or from a file, or change a model's values.
 
-What flows in: a path or the name of a bundled model. What flows out: a :class:`Model`, or a
-:class:`~fieldcorr.errors.ModelError` of one line that names file, key and value.
+What comes with the package lies in ``meshes/`` of the checkout, or in ``fieldcorr/meshes/`` of an
+installed package. Whatever is wrong is a :class:`~fieldcorr.errors.ModelError` of one line.
 """
 
 import os
@@ -14,15 +14,30 @@ from pydantic import ValidationError
 from fieldcorr.errors import ModelError
 from fieldcorr.model._base import Table
 from fieldcorr.model._toml import dump_toml, parse_toml, read_text
-from fieldcorr.model.bundled import bundled_devices, bundled_folder, bundled_models
 from fieldcorr.model.device import Device
-from fieldcorr.model.report import validation_message
+from fieldcorr.model.mistakes import did_you_mean, validation_message
 from fieldcorr.model.schema import Model, ModelFile
-from fieldcorr.model.suggest import did_you_mean
 
 DEFAULT_MODEL = "lumbosacral-565"
 
 T = TypeVar("T", bound=Table)
+
+
+def bundled_folder() -> Path:
+    """Return the folder of the bundled models, devices and meshes."""
+    package = Path(__file__).resolve().parent.parent
+    installed = package / "meshes"
+    return installed if installed.is_dir() else package.parent / "meshes"
+
+
+def bundled_models() -> dict[str, Path]:
+    """Return the bundled model files by name."""
+    return {path.stem: path for path in sorted(bundled_folder().glob("*.toml"))}
+
+
+def bundled_devices() -> dict[str, Path]:
+    """Return the bundled device files by name."""
+    return {path.stem: path for path in sorted((bundled_folder() / "devices").glob("*.toml"))}
 
 
 def load_model(path_or_name: str | os.PathLike[str] = DEFAULT_MODEL) -> Model:

@@ -37,7 +37,7 @@ from fieldcorr.leadfield.compute import per_ampere, solve_electrodes
 from fieldcorr.leadfield.system import build_system
 from fieldcorr.mesh import Mesh, read_mesh
 from fieldcorr.mesh.structured import grid_mesh
-from fieldcorr.model.bundled import bundled_folder
+from fieldcorr.model import bundled_folder
 from fieldcorr.verification.grids import graded_line
 from fieldcorr.verification.problem import (
     TOLERANCE,

@@ -134,7 +134,7 @@ def variant_mesh(variant: Variant, model: Model, studied: Mesh) -> Mesh:
 
 def builder_hash() -> str:
     """Return the sha256 of the mesh builder's sources: a changed recipe makes new meshes."""
-    sources = [*sorted(Path(mesh_package.__file__).parent.glob("*.py")), Path(__file__)]
+    sources = [*sorted(Path(mesh_package.__file__).parent.rglob("*.py")), Path(__file__)]
     return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
 
 

@@ -33,9 +33,10 @@ def test_build_check_and_report(tmp_path: Path) -> None:
     mesh = read_mesh(path)
     for text in (f"{mesh.n_cells} tetrahedra", mesh.hash, "grey-left", "dihedral angles", "case"):
         assert text in result.stdout
-    again = run(f"lumbosacral-565 --check {path}")
+    again = run(f"--set geometry.cord.width_mm=9.0 --check {path}")
     assert again.exit_code == 0
     assert mesh.hash in again.stdout
+    fails(f"lumbosacral-565 --check {path}", "m.fcmesh: was made for another geometry")
 
 
 def test_convert_a_foreign_mesh(tmp_path: Path) -> None:

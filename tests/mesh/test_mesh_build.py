@@ -8,8 +8,7 @@ import pytest
 
 from fieldcorr.errors import MeshError, MissingExtraError
 from fieldcorr.mesh import Mesh, MeshSizes, build_mesh, check_mesh
-from fieldcorr.mesh.gaps import largest_edges
-from fieldcorr.mesh.sizes import Stretch
+from fieldcorr.mesh.gmsh.sizes import Stretch, largest_edges
 from fieldcorr.mesh.verification import verification_mesh
 from fieldcorr.model import Ellipse, Model
 

@@ -9,7 +9,7 @@ import pytest
 from fieldcorr.errors import MeshError
 from fieldcorr.mesh import Mesh, read_mesh
 from fieldcorr.mesh.data import Ints, triangle_areas
-from fieldcorr.mesh.interfaces import (
+from fieldcorr.mesh.gmsh.volumes import (
     Interface,
     Quadric,
     correct_volumes,

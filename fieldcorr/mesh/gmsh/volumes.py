@@ -1,8 +1,8 @@
 """Curved interfaces with the right volume.
 
-What flows in: points on a curved interface, the facets between them, the exact shape. What flows
-out: points pushed outwards along the normal so that the volume enclosed by the flat facets is the
-exact one. Flat facets cut into the body they enclose; in P2 that is the largest error of the bulk.
+Flat facets cut into the body they enclose; in P2 that is the largest error of the bulk. So points
+on a curved interface are pushed outwards along the normal until the volume inside the flat facets
+is the exact one.
 
 A facet with edges e_i lies, in the mean over its area, below a surface of curvature tensor K by
 ``d = sum_i e_i' K e_i / 24``. A vertex moves by the area-weighted mean of the depths of its facets,
