@@ -5,7 +5,7 @@ write, ``structured`` makes boxes without a mesh generator, ``gmsh`` builds the 
 refuses unsound meshes, ``match`` those that do not belong to a model.
 """
 
-from fieldcorr.mesh.check import MeshReport, check_mesh
+from fieldcorr.mesh.check import MeshReport, check_mesh, measure_mesh
 from fieldcorr.mesh.data import Mesh
 from fieldcorr.mesh.files import read_mesh, write_mesh
 from fieldcorr.mesh.gmsh.sizes import MeshSizes
@@ -21,6 +21,7 @@ __all__ = [
     "check_mesh",
     "check_mesh_of_model",
     "load_mesh",
+    "measure_mesh",
     "read_mesh",
     "require_same_geometry",
     "tidy",

@@ -92,7 +92,7 @@ def check_mesh(
         without faces or with faces inside a conductor.
     """
     refuse_unsound(mesh, tissues=tissues, contacts=contacts, name=name)
-    return _figures(mesh)
+    return measure_mesh(mesh)
 
 
 def refuse_unsound(
@@ -197,7 +197,7 @@ def _tissue(mesh: Mesh, cells: NDArray[np.integer[Any]]) -> str:
     return repr(mesh.tissues[mesh.cell_tags[cells[0]]])
 
 
-def _figures(mesh: Mesh) -> MeshReport:
+def measure_mesh(mesh: Mesh) -> MeshReport:
     """Return counts, volumes, areas and quality of a sound mesh."""
     x, y, z = (float(extent) for extent in np.ptp(mesh.points, axis=0))
     return MeshReport(

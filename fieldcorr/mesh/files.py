@@ -7,9 +7,9 @@ tags have names and lengths are in m.
 import contextlib
 import io
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from fieldcorr.errors import MeshError
 from fieldcorr.mesh.check import check_extent
 from fieldcorr.mesh.data import Floats, Mesh, tetrahedron_volumes
-from fieldcorr.mesh.fcmesh import is_fcmesh, read_fcmesh, write_fcmesh
+from fieldcorr.mesh.fcmesh import is_fcmesh, read_fcmesh, write_fcmesh, written_beside
 
 Unit = Literal["m", "mm"]
 Names = Mapping[str, str]
+T = TypeVar("T")
 
 _SCALE = {"m": 1.0, "mm": 1e-3}
 _FLAT_KINDS = {"vertex", "line", "line3", "triangle"}
@@ -56,45 +57,48 @@ def read_mesh(
         The file is missing, damaged or hostile, its tags have no names, or its size does not fit
         the unit.
     """
+    if unit is not None and unit not in _SCALE:
+        raise MeshError(f'{path}: unit = {unit!r}: must be "m" or "mm"')
     if not is_fcmesh(path):
-        return read_foreign(
-            path,
-            unit=unit,
-            tissue_names=tissue_names,
-            facet_names=facet_names,
-            tag_data=tag_data,
+        return _read_foreign(
+            Path(path), unit or "m", tissue_names or {}, facet_names or {}, tag_data
         )
     if unit == "mm" or tissue_names or facet_names or tag_data:
         raise MeshError(f"{path}: unit and names are part of a .fcmesh file and cannot be given")
     return read_fcmesh(path)
 
 
-def write_mesh(mesh: Mesh, path: str | os.PathLike[str]) -> None:
-    """Write a mesh: ``.fcmesh``, or any format of meshio's by the ending of the name."""
-    if is_fcmesh(path):
-        write_fcmesh(mesh, path)
+def write_mesh(mesh: Mesh, path: str | os.PathLike[str], *, force: bool = False) -> None:
+    """Write a mesh: ``.fcmesh``, or any format of meshio's by the ending of the name.
+
+    Parameters
+    ----------
+    mesh : Mesh
+    path : path
+        An existing file is refused, unless ``force``; it stays until the new one is complete.
+    force : bool
+        Replace an existing file.
+    """
+    target = Path(path)
+    if not force and (target.exists() or target.is_symlink()):
+        raise MeshError(f"{target}: exists already")
+    if is_fcmesh(target):
+        write_fcmesh(mesh, target)
     else:
-        write_foreign(mesh, path)
+        _write_foreign(mesh, target)
 
 
-def read_foreign(
-    path: str | os.PathLike[str],
-    *,
-    unit: Unit | None = None,
-    tissue_names: Names | None = None,
-    facet_names: Names | None = None,
-    tag_data: str | None = None,
+def _read_foreign(
+    path: Path, unit: Unit, tissue_names: Names, facet_names: Names, tag_data: str | None
 ) -> Mesh:
-    """Read a mesh with meshio; see :func:`fieldcorr.mesh.read_mesh` for the parameters."""
-    source = Path(path)
-    raw = _read_with_meshio(source)
+    raw = _read_with_meshio(path)
     try:
-        return _convert(raw, source, unit or "m", tissue_names or {}, facet_names or {}, tag_data)
+        return _convert(raw, path, unit, tissue_names, facet_names, tag_data)
     except MeshError as error:
-        raise MeshError(f"{source}: {error}") from None
+        raise MeshError(f"{path}: {error}") from None
 
 
-def write_foreign(mesh: Mesh, path: str | os.PathLike[str]) -> None:
+def _write_foreign(mesh: Mesh, path: Path) -> None:
     """Write a mesh in m with tags and names as Gmsh keeps them, in any format of meshio's."""
     import meshio
 
@@ -113,8 +117,12 @@ def write_foreign(mesh: Mesh, path: str | os.PathLike[str]) -> None:
         field_data=names,
     )
     # The newest .msh format has no place for tags without the geometry they belong to.
-    kind = "gmsh22" if Path(path).suffix == ".msh" else None
-    _guarded(Path(path), "cannot be written", lambda: meshio.write(path, content, kind))
+    kind = "gmsh22" if path.suffix == ".msh" else None
+    try:
+        with written_beside(path) as partial:
+            _guarded(path, "cannot be written", lambda: meshio.write(partial, content, kind))
+    except OSError as error:
+        raise MeshError(f"{path}: cannot be written ({error.strerror})") from None
 
 
 def _read_with_meshio(path: Path) -> Any:
@@ -125,7 +133,7 @@ def _read_with_meshio(path: Path) -> Any:
     return _guarded(path, "cannot be read as a mesh", lambda: meshio.read(path))
 
 
-def _guarded(path: Path, what: str, action: Any) -> Any:
+def _guarded(path: Path, what: str, action: Callable[[], T]) -> T:
     """Run a function of meshio, which prints its errors and ends the program on some of them."""
     said = io.StringIO()
     try:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fieldcorr.errors import DriveError, IdentityError
+from fieldcorr.errors import DriveError, IdentityError, MeshError, ModelError
 from fieldcorr.leadfield import LeadField, compute_lead_field, solve_configurations
 from fieldcorr.leadfield.compute import balanced_inverse, structural_identities
 from fieldcorr.mesh import Mesh

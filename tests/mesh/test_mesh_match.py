@@ -97,7 +97,7 @@ def test_a_device_whose_contacts_lie_elsewhere(
 def test_a_millimetre_is_the_limit(
     shift: float, is_near: bool, bundled_model: Model, tiny: Mesh
 ) -> None:
-    moved = replace(tiny, points=tiny.points + [0.0, 0.0, shift], origin={})
+    moved = replace(tiny, points=tiny.points + np.array([0.0, 0.0, shift]), origin={})
     if is_near:
         fc.mesh.check_mesh_of_model(bundled_model, moved)
     else:
