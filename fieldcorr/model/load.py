@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
 from pydantic import ValidationError
 
 from fieldcorr.errors import ModelError
@@ -92,7 +93,7 @@ def changed_model(model: Model, changes: Mapping[str, Any]) -> Model:
     """Return ``model`` with values changed by dotted key; see :meth:`Model.replace`."""
     tables = model.model_dump(mode="json", include=set(ModelFile.model_fields), exclude_none=True)
     for key, value in changes.items():
-        _set(tables, key, value)
+        _set(tables, key, None if value is None else _plain(key, value))
     return _model_from_text(dump_toml(tables), model.path)
 
 
@@ -107,6 +108,19 @@ def _set(tables: dict[str, Any], key: str, value: Any) -> None:
         table.pop(last, None)
     else:
         table[last] = value
+
+
+def _plain(key: str, value: object) -> Any:
+    """Return a value as TOML has it: numpy's numbers and arrays become Python's."""
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+    if isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, list | tuple):
+        return [_plain(key, item) for item in value]
+    if isinstance(value, Mapping):
+        return {str(name): _plain(key, item) for name, item in value.items()}
+    raise ModelError(f"{key} = {value!r}: must be a number, a text, a list or a table")
 
 
 def _model_from_text(text: str, path: Path) -> Model:
