@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import h5py
 import numpy as np
@@ -26,6 +26,8 @@ FORMAT = "1.1"
 UNSEALED_FORMAT = "1.0"  # had no checksum of the whole file
 SEAL = b"fieldcorr-mesh-sha256 "
 """Before the checksum at the end of a file; 64 hexadecimal digits and a line end follow."""
+SUMS = "sha256sums.txt"
+"""Beside files that have no checksum of their own, as the program sha256sum writes it."""
 NANOMETRE = 1e9  # points are written as whole nanometres when that loses nothing
 _SEAL_SIZE = len(SEAL) + 65
 _MAX_RATIO = 100  # of an array to its bytes in the file: ten times that of a large mesh
@@ -164,7 +166,7 @@ def _write_attributes(mesh: Mesh, file: h5py.File) -> None:
 
 
 def _check_seal(path: Path) -> bool:
-    """Compare the checksum at the end of a file; return whether it has one."""
+    """Compare the checksum at the end of a file, or the one listed beside; tell which it was."""
     if not path.is_file():
         raise MeshError(f"{path}: no such mesh file")
     try:
@@ -172,17 +174,31 @@ def _check_seal(path: Path) -> bool:
             size = max(path.stat().st_size - _SEAL_SIZE, 0)
             stream.seek(size)
             seal = stream.read()
-            if not seal.startswith(SEAL):
-                return False
-            stream.seek(0)
-            digest = hashlib.sha256()
-            while left := size - stream.tell():
-                digest.update(stream.read(min(left, 1 << 20)))
+            is_sealed = seal.startswith(SEAL)
+            found = _digest(stream, size if is_sealed else size + len(seal))
+        wanted = seal[len(SEAL) : -1].decode("ascii", "replace") if is_sealed else _listed(path)
     except OSError as error:
         raise MeshError(f"{path}: cannot be read ({error.strerror})") from None
-    if seal != SEAL + digest.hexdigest().encode() + b"\n":
-        raise MeshError(f"{path}: damaged: the file does not match the checksum at its end")
-    return True
+    if wanted not in (None, found):
+        raise MeshError(f"{path}: damaged: the file does not match its checksum")
+    return is_sealed
+
+
+def _digest(stream: BinaryIO, size: int) -> str:
+    """Return the sha256 of the first bytes of a file."""
+    digest = hashlib.sha256()
+    stream.seek(0)
+    while size > 0 and (block := stream.read(min(size, 1 << 20))):
+        digest.update(block)
+        size -= len(block)
+    return digest.hexdigest()
+
+
+def _listed(path: Path) -> str | None:
+    """Return the checksum of a file in the list beside it, where there is one."""
+    listed = path.with_name(SUMS)
+    text = listed.read_text(encoding="utf-8", errors="replace") if listed.is_file() else ""
+    return next((s[:64] for s in text.splitlines() if s[64:].strip(" *") == path.name), None)
 
 
 @contextmanager
@@ -191,7 +207,7 @@ def _opened(path: Path) -> Iterator[h5py.File]:
     try:
         with h5py.File(path, "r") as file:
             yield file
-    except (OSError, RuntimeError, ValueError, KeyError, TypeError) as error:
+    except (OSError, RuntimeError, ValueError, LookupError, TypeError) as error:
         raise MeshError(f"{path}: not a readable .fcmesh file ({_one_line(error)})") from None
 
 

@@ -245,7 +245,7 @@ def test_a_cut_or_flipped_file_is_refused_by_its_checksum(tmp_path: Path) -> Non
         damaged = bytearray(whole)
         damaged[rng.integers(len(whole) - 100)] ^= 1 << rng.integers(8)
         path.write_bytes(damaged)
-        with pytest.raises(MeshError, match="damaged: the file does not match the checksum"):
+        with pytest.raises(MeshError, match="damaged: the file does not match its checksum"):
             read_mesh(path)
     path.write_bytes(whole[:-10])
     with pytest.raises(MeshError, match="damaged: the checksum at its end is missing"):
@@ -278,6 +278,20 @@ def test_a_damaged_file_without_checksum_never_passes_as_another_mesh(tmp_path: 
         except MeshError:
             continue
         assert mesh.hash == BOX.hash
+
+
+def test_a_list_of_checksums_beside_is_believed_before_the_file(tmp_path: Path) -> None:
+    whole = bytearray(unsealed(tmp_path / "m.fcmesh", BOX))
+    (tmp_path / "m.fcmesh").write_bytes(whole)
+    other = f"{64 * '0'}  other.fcmesh\n"
+    (tmp_path / "sha256sums.txt").write_text(
+        f"{hashlib.sha256(whole).hexdigest()}  m.fcmesh\n{other}"
+    )
+    assert read_mesh(tmp_path / "m.fcmesh").hash == BOX.hash
+    whole[100] ^= 1
+    (tmp_path / "m.fcmesh").write_bytes(whole)
+    with pytest.raises(MeshError, match="damaged: the file does not match its checksum"):
+        read_mesh(tmp_path / "m.fcmesh")
 
 
 @pytest.mark.parametrize("name", ["m.fcmesh", "m.msh", "m.vtu"])
