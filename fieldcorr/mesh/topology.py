@@ -100,7 +100,7 @@ def check_conformity(mesh: Mesh, faces: Faces, *, shortest_edge: float) -> None:
     _check_connected(mesh, faces)
 
 
-def part_of_cells(n_cells: int, faces: Faces) -> tuple[int, Ints]:
+def _part_of_cells(n_cells: int, faces: Faces) -> tuple[int, Ints]:
     """Return how many parts the cells form, linked across shared faces, and each cell's part."""
     shared = faces.cells[faces.uses == 2]
     ones = np.ones(len(shared), dtype=np.int8)
@@ -202,7 +202,7 @@ def _share(
 
 
 def _check_connected(mesh: Mesh, faces: Faces) -> None:
-    count, part = part_of_cells(mesh.n_cells, faces)
+    count, part = _part_of_cells(mesh.n_cells, faces)
     if count == 1:
         return
     sizes = np.bincount(part)
