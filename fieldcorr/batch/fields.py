@@ -13,7 +13,7 @@ import numpy as np
 from fieldcorr.batch.cache import Cache, key_of
 from fieldcorr.elements import Space
 from fieldcorr.leadfield import LeadField, compared_region, compute_lead_field
-from fieldcorr.mesh import Mesh, check_mesh
+from fieldcorr.mesh import Mesh, check_mesh_of_model
 from fieldcorr.model import Model
 
 Report = Callable[[float], None]
@@ -53,7 +53,7 @@ def lead_field(
     key = key_of(physics(model, mesh, chosen))
     stored = cache.load(key)
     if stored is None:
-        check_mesh(mesh, tissues=tuple(model.tissues), contacts=model.electrode_names, name=name)
+        check_mesh_of_model(model, mesh, name=name)
         solved = compute_lead_field(
             model, mesh, order=chosen, threads=threads, progress=_whole(report)
         )

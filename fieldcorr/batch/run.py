@@ -30,8 +30,7 @@ from fieldcorr.configurations.rules import count, enumerate_configurations
 from fieldcorr.configurations.text import configuration_ids
 from fieldcorr.errors import StoreError
 from fieldcorr.leadfield import LeadField
-from fieldcorr.mesh import Mesh
-from fieldcorr.mesh.of_model import load_mesh
+from fieldcorr.mesh import Mesh, load_mesh
 from fieldcorr.model import Model, load_model
 from fieldcorr.store import Options, Store, WorkFolder, open_store, write_store
 from fieldcorr.store.layout import FORMAT

@@ -64,14 +64,13 @@ def fields_command(
       fieldcorr fields my.toml --mesh my.msh --output fields.npz
     """
     from fieldcorr.leadfield import compute_lead_field
-    from fieldcorr.mesh import check_mesh
-    from fieldcorr.mesh.of_model import load_mesh
+    from fieldcorr.mesh import check_mesh_of_model, load_mesh
 
     if output is not None:
         _check_output(output)
     chosen = open_model(model, changes)
     grid, path = load_mesh(chosen, mesh)
-    check_mesh(grid, tissues=tuple(chosen.tissues), contacts=chosen.electrode_names, name=str(path))
+    check_mesh_of_model(chosen, grid, name=str(path))
     with progress() as report:
         field = compute_lead_field(chosen, grid, threads=threads, progress=report)
     columns = ("contact", "left mm", "dorsal mm", "rostral mm", "area mm2", "ohm", "residual")

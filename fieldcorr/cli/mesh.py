@@ -1,13 +1,12 @@
 """``fieldcorr mesh``: build the mesh of a model, or check and convert any mesh.
 
-What flows in: a model file, or a mesh file. What flows out: a mesh file, and a report of counts,
-volumes, areas and quality on stdout.
+The report on stdout has counts, volumes, areas and quality.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -87,14 +86,15 @@ def mesh_command(
     tag_data: Annotated[
         str | None, typer.Option(metavar="NAME", help="Cell data that holds the tags.")
     ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing output.")] = False,
 ) -> None:
     """Build the mesh of a model with gmsh, or check and convert a mesh.
 
     Building needs the extra "mesh" (gmsh). The meshes of the bundled model are shipped, so it is
     needed only after a change of geometry or sizes. With --check any mesh that meshio reads is
-    checked; when a MODEL is named its tissues and contacts must be those of the model, and with
-    --output the sound mesh is written again, in m. A mesh that cannot be used gives one line and
-    exit code 2.
+    checked; when a MODEL is named, tissues and contacts must be those of the model and lie where it
+    puts them. With --output the sound mesh is written again, in m. A mesh that cannot be used gives
+    one line and exit code 2.
 
     \b
     Examples:
@@ -113,6 +113,8 @@ def mesh_command(
         "end_stretch": end_stretch,
     }
     chosen = {key: value for key, value in sizes.items() if value is not None}
+    if output is not None:
+        _check_output(output, (model, check), force=force)
     if check is None:
         _build(model or DEFAULT_MODEL, changes, chosen, output)
         return
@@ -138,9 +140,19 @@ def _build(
     start = time.perf_counter()
     mesh = build_mesh(model, sizes=MeshSizes.of(model.mesh.sizes, **sizes))
     report = check_mesh(mesh, tissues=tuple(model.tissues), name=str(output))
-    write_mesh(mesh, output)
+    write_mesh(mesh, output, force=True)
     note(f"built in {time.perf_counter() - start:.1f} s")
     _show_report(mesh, report, output)
+
+
+def _check_output(output: Path, inputs: Iterable[str | Path | None], *, force: bool) -> None:
+    """Refuse an output that exists before minutes are spent on it, and an input in any case."""
+    if not (output.exists() or output.is_symlink()):
+        return
+    if any(path and Path(path).exists() and output.samefile(path) for path in inputs):
+        raise MeshError(f"{output}: is an input of this command; choose another --output")
+    if not force:
+        raise MeshError(f"{output}: exists already; --force replaces it")
 
 
 def _check(
@@ -150,18 +162,22 @@ def _check(
     reading: Mapping[str, Any],
     output: Path | None,
 ) -> None:
-    from fieldcorr.mesh import check_mesh, read_mesh, write_mesh
-
-    model = None if name is None and not changes else open_model(name or DEFAULT_MODEL, changes)
-    mesh = read_mesh(path, **reading)
-    report = check_mesh(
-        mesh,
-        tissues=None if model is None else tuple(model.tissues),
-        contacts=None if model is None else model.electrode_names,
-        name=str(path),
+    from fieldcorr.mesh import (
+        check_mesh,
+        check_mesh_of_model,
+        measure_mesh,
+        read_mesh,
+        write_mesh,
     )
+
+    mesh = read_mesh(path, **reading)
+    if name is None and not changes:
+        report = check_mesh(mesh, name=str(path))
+    else:
+        check_mesh_of_model(open_model(name or DEFAULT_MODEL, changes), mesh, name=str(path))
+        report = measure_mesh(mesh)
     if output is not None:
-        write_mesh(mesh, output)
+        write_mesh(mesh, output, force=True)
     _show_report(mesh, report, output or path)
 
 
@@ -188,13 +204,20 @@ def _show_report(mesh: Mesh, report: MeshReport, path: Path) -> None:
     show(f"radius ratio at least {worst:.2g}, 1 % below {percentile:.2g}, median {median:.2g}")
     show_table("Tissues", ("tissue", "cells", "volume mm3"), _rows(report.tissues, 1e9))
     show_table("Facets", ("facets", "count", "area mm2"), _rows(report.facets, 1e6))
-    errors = mesh.origin.get("volume-error", {})
+    errors = list(_volume_errors(mesh.origin.get("volume-error")))
     if errors:
-        show_table(
-            "Volume inside interfaces, relative error",
-            ("interface", "flat facets", "corrected"),
-            [(name, error["before"], error["after"]) for name, error in errors.items()],
+        title = "Volume inside interfaces, relative error"
+        show_table(title, ("interface", "flat facets", "corrected"), errors)
+
+
+def _volume_errors(noted: object) -> Iterator[tuple[str, float, float]]:
+    """Yield what the builder noted; a file may say anything there."""
+    for name, error in noted.items() if isinstance(noted, dict) else ():
+        before, after = (
+            error.get(key) if isinstance(error, dict) else None for key in ("before", "after")
         )
+        if name.isprintable() and isinstance(before, float) and isinstance(after, float):
+            yield name, before, after
 
 
 def _rows(

@@ -1,7 +1,4 @@
-"""``fieldcorr model``: validate a model file and show what it says.
-
-What flows in: a model file. What flows out: tables on stdout, or the model as TOML.
-"""
+"""``fieldcorr model``: validate a model file and show what it says, as tables or as TOML."""
 
 from __future__ import annotations
 

@@ -23,6 +23,7 @@ from fieldcorr.leadfield import _kernels
 from fieldcorr.leadfield.data import LeadField
 from fieldcorr.leadfield.region import compared_region
 from fieldcorr.leadfield.system import System, build_system, contact_loads
+from fieldcorr.mesh import check_mesh_of_model
 from fieldcorr.tissue import cell_conductivity
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def compute_lead_field(
     model
         Tissues, contact model, outer boundary, compared region, solver.
     mesh
-        A checked mesh that has the model's tissues and contacts.
+        A sound mesh of the model's geometry, with its tissues and contacts.
     order, tolerance
         In place of the model's ``[solver]`` values.
     method
@@ -92,6 +93,8 @@ def compute_lead_field(
     ------
     FieldError
         There is no such order or method, or no solver reaches such a tolerance.
+    MeshError
+        The mesh is unsound or does not belong to the model.
     ConvergenceError
         The solver did not reach its tolerance.
     IdentityError
@@ -99,6 +102,7 @@ def compute_lead_field(
     """
     if method not in METHODS:
         raise FieldError(f"method {method!r}: must be one of {', '.join(METHODS)}")
+    check_mesh_of_model(model, mesh)
     order = model.solver.order if order is None else order
     tolerance = model.solver.tolerance if tolerance is None else float(tolerance)
     if not 0.0 < tolerance < 1.0:

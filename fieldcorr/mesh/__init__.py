@@ -1,18 +1,17 @@
 """Meshes: build them from a model, read and write them, refuse bad ones.
 
-What flows in: a model file's geometry, or a mesh file. What flows out: a checked :class:`Mesh`
-with tissue tags on its cells and names on its contacts. ``data`` holds the arrays, ``fcmesh`` the
-compact file, ``structured`` boxes without a mesh generator, ``build`` the gmsh builder, ``check``
-the refusals and the report.
+``data`` holds the arrays, ``topology`` the faces between cells, ``files`` and ``fcmesh`` read and
+write, ``structured`` makes boxes without a mesh generator, ``gmsh`` builds the spine, ``check``
+refuses unsound meshes, ``match`` those that do not belong to a model.
 """
 
-from fieldcorr.mesh.build import build_mesh
-from fieldcorr.mesh.check import check_mesh
+from fieldcorr.mesh.check import MeshReport, check_mesh, measure_mesh
 from fieldcorr.mesh.data import Mesh
 from fieldcorr.mesh.files import read_mesh, write_mesh
+from fieldcorr.mesh.gmsh.sizes import MeshSizes
+from fieldcorr.mesh.gmsh.spine import build_mesh
+from fieldcorr.mesh.match import check_mesh_of_model, load_mesh, require_same_geometry
 from fieldcorr.mesh.order import tidy
-from fieldcorr.mesh.report import MeshReport
-from fieldcorr.mesh.sizes import MeshSizes
 
 __all__ = [
     "Mesh",
@@ -20,7 +19,11 @@ __all__ = [
     "MeshSizes",
     "build_mesh",
     "check_mesh",
+    "check_mesh_of_model",
+    "load_mesh",
+    "measure_mesh",
     "read_mesh",
+    "require_same_geometry",
     "tidy",
     "write_mesh",
 ]

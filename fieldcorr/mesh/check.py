@@ -1,27 +1,68 @@
 """Refuse meshes that would give wrong fields, and report on those that would not.
 
-What flows in: a :class:`Mesh`; the tissues and contacts that a model expects. What flows out: a
-:class:`MeshReport`, or a :class:`~fieldcorr.errors.MeshError` of one line. Every defect has a
-message of its own; what is cheap and what others rest on is looked at first.
+Every defect has a message of its own; what is cheap and what others rest on is looked at first.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fieldcorr.errors import MeshError
-from fieldcorr.mesh.conformity import check_conformity
-from fieldcorr.mesh.data import Floats, Ints, Mesh
-from fieldcorr.mesh.quality import edge_lengths
-from fieldcorr.mesh.report import MeshReport, make_report
-from fieldcorr.mesh.topology import Faces, all_faces, locate_facets
+from fieldcorr.mesh.data import Floats, Ints, Mesh, tetrahedron_volumes
+from fieldcorr.mesh.topology import (
+    FACE_VERTICES,
+    Faces,
+    all_faces,
+    check_conformity,
+    locate_facets,
+)
 
 EXTENT_M = (2e-3, 5.0)
 """Smallest and largest sensible size of a whole mesh."""
 FLAT = 1e-7
 """A cell is flat when its volume is below this share of its longest edge cubed."""
+_EDGES = np.array(list(combinations(range(4), 2)))
+_BLOCK = 1 << 13  # cells at a time: temporary arrays stay in the cache
+
+
+@dataclass(frozen=True)
+class Quality:
+    """Summary over all cells.
+
+    ``dihedral_degree`` are the smallest and the largest angle between two faces of a cell,
+    ``radius_ratio`` the smallest, the 1st percentile and the median of 3 r_in / R_out (1 for the
+    regular tetrahedron, 0 for a flat one), ``edge`` the shortest and the longest edge in m.
+    """
+
+    dihedral_degree: tuple[float, float]
+    radius_ratio: tuple[float, float, float]
+    edge: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class MeshReport:
+    """Figures of a mesh.
+
+    Attributes
+    ----------
+    n_points, n_cells : int
+    size : 3 floats, m
+        Extent along x, y, z.
+    tissues : name -> (cells, volume in m3)
+    facets : name -> (facets, area in m2)
+    quality : Quality
+    """
+
+    n_points: int
+    n_cells: int
+    size: tuple[float, float, float]
+    tissues: Mapping[str, tuple[int, float]]
+    facets: Mapping[str, tuple[int, float]]
+    quality: Quality
 
 
 def check_mesh(
@@ -50,17 +91,28 @@ def check_mesh(
         are unused or duplicate, compartments that do not conform or are not connected, contacts
         without faces or with faces inside a conductor.
     """
+    refuse_unsound(mesh, tissues=tissues, contacts=contacts, name=name)
+    return measure_mesh(mesh)
+
+
+def refuse_unsound(
+    mesh: Mesh,
+    *,
+    tissues: Collection[str] | None,
+    contacts: Collection[str] | None,
+    name: str,
+) -> None:
+    """Raise what :func:`check_mesh` raises; without the report it takes two thirds of the time."""
     try:
         _check_points(mesh)
         _check_tissues(mesh, tissues)
-        lengths = edge_lengths(mesh.points, mesh.cells)
+        lengths = _edge_lengths(mesh.points, mesh.cells)
         _check_cells(mesh, lengths.max(axis=1))
         faces = all_faces(mesh.cells)
         check_conformity(mesh, faces, shortest_edge=float(lengths.min()))
         _check_facets(mesh, faces, mesh.facet_names if contacts is None else contacts)
     except MeshError as error:
         raise MeshError(f"{name}: {error}") from None
-    return make_report(mesh)
 
 
 def check_extent(extent: float, unit: str) -> None:
@@ -143,3 +195,82 @@ def _refuse_facets(mesh: Mesh, tags: Ints, what: str) -> None:
 
 def _tissue(mesh: Mesh, cells: NDArray[np.integer[Any]]) -> str:
     return repr(mesh.tissues[mesh.cell_tags[cells[0]]])
+
+
+def measure_mesh(mesh: Mesh) -> MeshReport:
+    """Return counts, volumes, areas and quality of a sound mesh."""
+    x, y, z = (float(extent) for extent in np.ptp(mesh.points, axis=0))
+    return MeshReport(
+        n_points=mesh.n_points,
+        n_cells=mesh.n_cells,
+        size=(x, y, z),
+        tissues=_by_name(mesh.tissues, mesh.cell_tags, mesh.volumes()),
+        facets=_by_name(mesh.facet_names, mesh.facet_tags, mesh.facet_areas()),
+        quality=_measure_quality(mesh),
+    )
+
+
+def _by_name(names: tuple[str, ...], tags: Ints, amounts: Floats) -> dict[str, tuple[int, float]]:
+    counts = np.bincount(tags, minlength=len(names))
+    sums = np.bincount(tags, amounts, minlength=len(names))
+    return {name: (int(counts[k]), float(sums[k])) for k, name in enumerate(names)}
+
+
+def _measure_quality(mesh: Mesh) -> Quality:
+    """Return the summary of a mesh without flat cells."""
+    blocks = [
+        _measure_block(mesh.points, mesh.cells[start : start + _BLOCK])
+        for start in range(0, mesh.n_cells, _BLOCK)
+    ]
+    low, high, ratio, short, long = (np.concatenate(column) for column in zip(*blocks, strict=True))
+    lowest, percentile, median = np.percentile(ratio, [0, 1, 50])
+    return Quality(
+        dihedral_degree=(float(low.min()), float(high.max())),
+        radius_ratio=(float(lowest), float(percentile), float(median)),
+        edge=(float(short.min()), float(long.max())),
+    )
+
+
+def _measure_block(points: Floats, cells: Ints) -> tuple[Floats, ...]:
+    corners = points[cells]
+    normals = _face_normals(corners)
+    sizes = np.sqrt(np.einsum("tfi,tfi->tf", normals, normals))
+    low, high = _dihedral_range(normals / sizes[:, :, None])
+    ratio = _radius_ratios(corners, tetrahedron_volumes(points, cells), 0.5 * sizes.sum(axis=1))
+    lengths = _edge_lengths(points, cells)
+    return low, high, ratio, lengths.min(axis=1), lengths.max(axis=1)
+
+
+def _edge_lengths(points: Floats, cells: Ints) -> Floats:
+    """Return the lengths (T, 6) of the edges of each cell."""
+    corners = points[cells]
+    edges = corners[:, _EDGES[:, 1]] - corners[:, _EDGES[:, 0]]
+    lengths: Floats = np.sqrt(np.einsum("tei,tei->te", edges, edges))
+    return lengths
+
+
+def _radius_ratios(corners: Floats, volume: Floats, areas: Floats) -> Floats:
+    """Return 3 r_in / R_out of each cell, (T,).
+
+    r_in = 3 V / sum of face areas; R_out = |a^2 (b x c) + b^2 (c x a) + c^2 (a x b)| / (12 V) with
+    the edges a, b, c from the first vertex.
+    """
+    a, b, c = (corners[:, k] - corners[:, 0] for k in (1, 2, 3))
+    aa, bb, cc = (np.einsum("ij,ij->i", e, e)[:, None] for e in (a, b, c))
+    around = aa * np.cross(b, c) + bb * np.cross(c, a) + cc * np.cross(a, b)
+    result: Floats = 108.0 * volume**2 / (areas * np.linalg.norm(around, axis=1))
+    return result
+
+
+def _dihedral_range(normals: Floats) -> tuple[Floats, Floats]:
+    """Return the smallest and the largest dihedral angle of each cell, degrees."""
+    cosine = -np.einsum("tei,tei->te", normals[:, _EDGES[:, 0]], normals[:, _EDGES[:, 1]])
+    angles = np.degrees(np.arccos(np.clip(cosine, -1.0, 1.0)))
+    return angles.min(axis=1), angles.max(axis=1)
+
+
+def _face_normals(corners: Floats) -> Floats:
+    """Return outward normals (T, 4, 3), twice as long as the face is large."""
+    first, second, third = (corners[:, FACE_VERTICES[:, k]] for k in range(3))
+    normals: Floats = np.cross(second - first, third - first)
+    return normals

@@ -1,13 +1,11 @@
-"""The mesh as plain arrays.
+"""The mesh as plain arrays: one frozen :class:`Mesh` that every later stage reads.
 
-What flows in: points, tetrahedra, tissue tags, tagged boundary triangles. What flows out: one
-frozen :class:`Mesh` that every later stage reads and none changes. Shapes and index bounds are
-checked here, because an index out of range would crash a compiled kernel; everything that needs
-geometry is the work of :func:`fieldcorr.mesh.check_mesh`.
+Shapes and index bounds are checked here, because an index out of range would crash a compiled
+kernel; everything that needs geometry is the work of :func:`fieldcorr.mesh.check_mesh`.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -59,8 +57,8 @@ class Mesh:
         _freeze(self, "cell_tags", np.int32, (len(self.cells),))
         _freeze(self, "facets", np.int32, (None, 3))
         _freeze(self, "facet_tags", np.int32, (len(self.facets),))
-        object.__setattr__(self, "tissues", tuple(self.tissues))
-        object.__setattr__(self, "facet_names", tuple(self.facet_names))
+        object.__setattr__(self, "tissues", _checked_names("tissues", self.tissues))
+        object.__setattr__(self, "facet_names", _checked_names("facet_names", self.facet_names))
         _check_range("cells", self.cells, self.n_points)
         _check_range("facets", self.facets, self.n_points)
         _check_range("cell_tags", self.cell_tags, len(self.tissues))
@@ -156,11 +154,20 @@ def _freeze(mesh: Mesh, name: str, dtype: type, shape: tuple[int | None, ...]) -
 def _as_exact(name: str, values: ArrayLike, dtype: np.dtype[Any]) -> NDArray[Any]:
     """Convert to ``dtype``; refuse when that would change an integer."""
     array = np.asarray(values)
+    if array.dtype.kind not in "fiu" and array.size:
+        raise MeshError(f"mesh: {name} must be numbers, not {array.dtype}")
     if dtype.kind == "i" and (array.dtype.kind not in "iu" and array.size):
         raise MeshError(f"mesh: {name} must be integers, not {array.dtype}")
     if dtype.kind == "i" and array.size and (array.max() > np.iinfo(dtype).max or array.min() < -1):
         raise MeshError(f"mesh: {name} holds {array.min()}..{array.max()}, out of range")
     return array.astype(dtype, copy=False)
+
+
+def _checked_names(name: str, values: Iterable[str]) -> tuple[str, ...]:
+    names = tuple(values)
+    if len(set(names)) != len(names) or not all(text and text.isprintable() for text in names):
+        raise MeshError(f"mesh: {name} must be different printable names, not {names!a}")
+    return names
 
 
 def _check_range(name: str, array: Ints, stop: int) -> None:

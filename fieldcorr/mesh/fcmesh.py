@@ -1,62 +1,92 @@
 """The compact mesh file, ``.fcmesh``: an HDF5 file of coded integers (see meshes/README.md).
 
-What flows in: a :class:`Mesh`, or a file that may be damaged or hostile. What flows out: a file
-that gives back exactly the same arrays, or a mesh whose every number has been checked against the
-size of the file and the hash inside it.
+A file gives back exactly the arrays that were written. It may be damaged or hostile: its checksum
+is compared before HDF5 looks at it, sizes are checked against what is stored, and the hash of the
+mesh against the arrays.
 """
 
+import hashlib
 import json
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, TypeVar
 
 import h5py
 import numpy as np
 from numpy.typing import NDArray
 
 from fieldcorr.errors import MeshError
-from fieldcorr.mesh.data import Floats, Ints, Mesh
+from fieldcorr.mesh.data import Floats, Ints, Longs, Mesh
 
-FORMAT = "1.0"
+FORMAT = "1.1"
+UNSEALED_FORMAT = "1.0"  # had no checksum of the whole file
+SEAL = b"fieldcorr-mesh-sha256 "
+"""Before the checksum at the end of a file; 64 hexadecimal digits and a line end follow."""
+SUMS = "sha256sums.txt"
+"""Beside files that have no checksum of their own, as the program sha256sum writes it."""
 NANOMETRE = 1e9  # points are written as whole nanometres when that loses nothing
-_MAX_RATIO = 1100  # deflate cannot expand by more than 1032 : 1
+_SEAL_SIZE = len(SEAL) + 65
+_MAX_RATIO = 100  # of an array to its bytes in the file: ten times that of a large mesh
+_ALWAYS_ALLOWED = 1 << 28  # bytes of an array that may be packed as well as deflate can
 _MAX_CHUNK = 1 << 26
 _FILTERS = {"gzip", "shuffle", "fletcher32"}
 _DTYPES = {"points": ("<i4", "<f8"), "cells": ("<i4",), "facets": ("<i4",)}
 
 
+T = TypeVar("T")
+
+
 def write_fcmesh(mesh: Mesh, path: str | os.PathLike[str]) -> None:
-    """Write ``mesh`` beside ``path`` and move it into place."""
+    """Write a mesh, in place of what has that name; an interruption leaves the old file."""
     target = Path(path)
-    partial = target.with_name(target.name + ".partial")
     try:
-        with h5py.File(partial, "w", libver=("earliest", "v110")) as file:
-            _write_arrays(mesh, file)
-            _write_attributes(mesh, file)
-        partial.replace(target)
+        with written_beside(target) as partial:
+            with h5py.File(partial, "w", libver=("earliest", "v110")) as file:
+                _write_arrays(mesh, file)
+                _write_attributes(mesh, file)
+            with partial.open("rb+") as stream:
+                digest = hashlib.file_digest(stream, "sha256").hexdigest()
+                stream.write(SEAL + digest.encode() + b"\n")
     except OSError as error:
         raise MeshError(f"{target}: cannot be written ({_one_line(error)})") from None
+
+
+@contextmanager
+def written_beside(target: Path) -> Iterator[Path]:
+    """Yield where to write: the same name in a new folder beside; then move all that is there.
+
+    Some formats write more than one file; the one of the target's name comes last.
+    """
+    folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    try:
+        yield folder / target.name
+        for path in sorted(folder.iterdir(), key=lambda path: path.name == target.name):
+            path.replace(target.with_name(path.name))
     finally:
-        partial.unlink(missing_ok=True)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def read_fcmesh(path: str | os.PathLike[str]) -> Mesh:
     """Read a mesh; raise :class:`MeshError` when anything in the file is not as it must be."""
-    with _opened(Path(path)) as file:
-        _check_format(file, path)
-        tissues, facet_names = _names(file, "tissues", path), _names(file, "facet-names", path)
-        points = _decode_points(_dataset(file, "points", 3, path))
-        cells, cell_tags = _decode_rows(_dataset(file, "cells", 5, path), path)
-        facets, facet_tags = _decode_rows(_dataset(file, "facets", 4, path), path)
-        origin, digest = _json(file, "origin", dict, path), _text(file, "sha256", path)
+    source = Path(path)
+    is_sealed = _check_seal(source)
+    with _opened(source) as file:
+        _check_format(file, source, is_sealed=is_sealed)
+        tissues, facet_names = _names(file, "tissues", source), _names(file, "facet-names", source)
+        points = _decode_points(_dataset(file, "points", 3, source))
+        cells, cell_tags = _decode_rows(_dataset(file, "cells", 5, source), source)
+        facets, facet_tags = _decode_rows(_dataset(file, "facets", 4, source), source)
+        origin, digest = _json(file, "origin", dict, source), _text(file, "sha256", source)
     try:
         mesh = Mesh(points, cells, cell_tags, tissues, facets, facet_tags, facet_names, origin)
     except MeshError as error:
-        raise MeshError(f"{path}: {error}") from None
+        raise MeshError(f"{source}: {error}") from None
     if mesh.hash != digest:
-        raise MeshError(f"{path}: damaged: the arrays do not match the sha256 in the file")
+        raise MeshError(f"{source}: damaged: the arrays do not match the sha256 in the file")
     return mesh
 
 
@@ -95,16 +125,15 @@ def encode_rows(rows: Ints, tags: Ints) -> Ints:
     return np.concatenate(parts, axis=1).astype(np.int32)
 
 
-def decode_rows(coded: Ints) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def decode_rows(coded: Ints) -> tuple[Longs, Longs]:
     """Invert :func:`encode_rows`; sums in 64 bits, so that hostile steps cannot wrap round."""
-    wide = coded.astype(np.int64)
-    rows = wide[:, :-1].copy()
-    rows[:, 0] = np.cumsum(wide[:, 0])
+    rows = coded[:, :-1].astype(np.int64)
+    rows[:, 0] = np.cumsum(rows[:, 0])
     rows[:, 1:] += rows[:, :1]
-    return rows, np.cumsum(wide[:, -1])
+    return rows, np.cumsum(coded[:, -1], dtype=np.int64)
 
 
-def _steps(values: NDArray[np.int64]) -> NDArray[np.int64]:
+def _steps(values: Longs) -> Longs:
     return np.diff(values, axis=0, prepend=np.zeros((1, values.shape[1]), np.int64))
 
 
@@ -136,34 +165,68 @@ def _write_attributes(mesh: Mesh, file: h5py.File) -> None:
     file.attrs["sha256"] = mesh.hash
 
 
-@contextmanager
-def _opened(path: Path) -> Iterator[h5py.File]:
-    """Open for reading; every failure of the HDF5 library becomes one line with the file's name."""
+def _check_seal(path: Path) -> bool:
+    """Compare the checksum at the end of a file, or the one listed beside; tell which it was."""
     if not path.is_file():
         raise MeshError(f"{path}: no such mesh file")
     try:
+        with path.open("rb") as stream:
+            size = max(path.stat().st_size - _SEAL_SIZE, 0)
+            stream.seek(size)
+            seal = stream.read()
+            is_sealed = seal.startswith(SEAL)
+            found = _digest(stream, size if is_sealed else size + len(seal))
+        wanted = seal[len(SEAL) : -1].decode("ascii", "replace") if is_sealed else _listed(path)
+    except OSError as error:
+        raise MeshError(f"{path}: cannot be read ({error.strerror})") from None
+    if wanted not in (None, found):
+        raise MeshError(f"{path}: damaged: the file does not match its checksum")
+    return is_sealed
+
+
+def _digest(stream: BinaryIO, size: int) -> str:
+    """Return the sha256 of the first bytes of a file."""
+    digest = hashlib.sha256()
+    stream.seek(0)
+    while size > 0 and (block := stream.read(min(size, 1 << 20))):
+        digest.update(block)
+        size -= len(block)
+    return digest.hexdigest()
+
+
+def _listed(path: Path) -> str | None:
+    """Return the checksum of a file in the list beside it, where there is one."""
+    listed = path.with_name(SUMS)
+    text = listed.read_text(encoding="utf-8", errors="replace") if listed.is_file() else ""
+    return next((s[:64] for s in text.splitlines() if s[64:].strip(" *") == path.name), None)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[h5py.File]:
+    """Open for reading; every failure of the HDF5 library becomes one line with the file's name."""
+    try:
         with h5py.File(path, "r") as file:
             yield file
-    except (OSError, RuntimeError, ValueError, KeyError, TypeError) as error:
+    except (OSError, RuntimeError, ValueError, LookupError, TypeError) as error:
         raise MeshError(f"{path}: not a readable .fcmesh file ({_one_line(error)})") from None
 
 
-def _check_format(file: h5py.File, path: str | os.PathLike[str]) -> None:
+def _check_format(file: h5py.File, path: Path, *, is_sealed: bool) -> None:
     if "fieldcorr-mesh-format" not in file.attrs:
         raise MeshError(f"{path}: HDF5, but not a fieldcorr mesh (no fieldcorr-mesh-format)")
     version = _text(file, "fieldcorr-mesh-format", path)
     if version.split(".")[0] != FORMAT.split(".")[0]:
         raise MeshError(f"{path}: mesh format {version!r}; this version reads {FORMAT}")
+    if not is_sealed and version != UNSEALED_FORMAT:
+        raise MeshError(f"{path}: damaged: the checksum at its end is missing")
 
 
-def _dataset(
-    file: h5py.File, name: str, columns: int, path: str | os.PathLike[str]
-) -> NDArray[Any]:
+def _dataset(file: h5py.File, name: str, columns: int, path: Path) -> NDArray[Any]:
     """Return a dataset (N, columns) after checking that reading it is safe."""
     if not isinstance(file.get(name, getlink=True), h5py.HardLink):
         raise MeshError(f"{path}: {name} is missing or links elsewhere")
     item = file[name]
-    problem = _dataset_problem(item, name, columns, os.path.getsize(path))
+    problem = _dataset_problem(item, name, columns, path.stat().st_size)
     if problem:
         raise MeshError(f"{path}: {name} {problem}")
     return np.ascontiguousarray(item[()].T)
@@ -184,9 +247,15 @@ def _dataset_problem(item: Any, name: str, columns: int, file_size: int) -> str:
     if item.chunks is not None and int(np.prod(item.chunks, dtype=object)) > _MAX_CHUNK:
         return f"has chunks of {item.chunks}, too large"
     stored = item.id.get_storage_size()
-    if stored > file_size or item.nbytes > _MAX_RATIO * max(stored, 1):
+    if stored > file_size or item.nbytes > max(_MAX_RATIO * stored, _ALWAYS_ALLOWED):
         return f"claims {item.nbytes} bytes in a file of {file_size}"
+    if item.chunks is not None and item.id.get_num_chunks() != _count_chunks(item):
+        return f"claims {item.nbytes} bytes, of which some are missing"
     return ""
+
+
+def _count_chunks(item: h5py.Dataset) -> int:
+    return int(np.prod([-(-n // c) for n, c in zip(item.shape, item.chunks, strict=True)]))
 
 
 def _decode_points(coded: NDArray[Any]) -> Floats:
@@ -198,22 +267,22 @@ def _decode_points(coded: NDArray[Any]) -> Floats:
     return points
 
 
-def _decode_rows(coded: Ints, path: str | os.PathLike[str]) -> tuple[NDArray[Any], NDArray[Any]]:
+def _decode_rows(coded: Ints, path: Path) -> tuple[Ints, Ints]:
     rows, tags = decode_rows(coded)
     for values in (rows, tags):
         if values.size and (values.min() < 0 or values.max() > np.iinfo(np.int32).max):
             raise MeshError(f"{path}: indices run to {values.min()}..{values.max()}, out of range")
-    return rows, tags
+    return rows.astype(np.int32), tags.astype(np.int32)
 
 
-def _text(file: h5py.File, name: str, path: str | os.PathLike[str]) -> str:
+def _text(file: h5py.File, name: str, path: Path) -> str:
     value = file.attrs.get(name)
     if not isinstance(value, str):
         raise MeshError(f"{path}: attribute {name} is missing or not a text")
     return value
 
 
-def _json(file: h5py.File, name: str, kind: type, path: str | os.PathLike[str]) -> Any:
+def _json(file: h5py.File, name: str, kind: type[T], path: Path) -> T:
     try:
         value = json.loads(_text(file, name, path))
     except (ValueError, RecursionError):
@@ -223,10 +292,10 @@ def _json(file: h5py.File, name: str, kind: type, path: str | os.PathLike[str]) 
     return value
 
 
-def _names(file: h5py.File, name: str, path: str | os.PathLike[str]) -> tuple[str, ...]:
+def _names(file: h5py.File, name: str, path: Path) -> tuple[str, ...]:
     values = _json(file, name, list, path)
-    if not all(isinstance(value, str) for value in values) or len(set(values)) != len(values):
-        raise MeshError(f"{path}: attribute {name} must be a list of different names")
+    if not all(isinstance(value, str) for value in values):
+        raise MeshError(f"{path}: attribute {name} must be a list of names")
     return tuple(values)
 
 

@@ -1,8 +1,7 @@
-"""A local numbering of points and cells.
+"""A local numbering: points along a Hilbert curve, cells sorted by their vertices.
 
-What flows in: a mesh in any order. What flows out: the same mesh with points along a Hilbert curve
-and cells sorted by their vertices. Neighbours in space become neighbours in memory, which helps the
-caches of every later stage and makes the coded file small.
+Neighbours in space become neighbours in memory, which helps the caches of every later stage and
+makes the coded file small.
 """
 
 from dataclasses import replace

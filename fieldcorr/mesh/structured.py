@@ -1,7 +1,6 @@
 """Meshes of boxes without a mesh generator: every brick of a grid is cut into six tetrahedra.
 
-What flows in: the grid lines along x, y, z and functions that name cells and boundary facets. What
-flows out: a conforming :class:`Mesh`. Used for convergence studies and closed forms on slabs.
+For convergence studies and closed forms on slabs.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,8 @@
-"""Faces of tetrahedra: which cells share them, and which lie on the boundary.
+"""Faces of tetrahedra: which cells share them, which lie on the boundary, and where they misfit.
 
-What flows in: cells (T, 4). What flows out: faces with their owners, boundary triangles oriented
-outwards, keys that find the same face again in another list.
+In a conforming mesh a face that only one cell owns lies on the boundary. Where two compartments
+merely touch, both own their side: their nodes coincide without being shared, or the nodes of one
+lie within the faces of the other.
 """
 
 from dataclasses import dataclass
@@ -9,13 +10,20 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial import cKDTree
 
-from fieldcorr.mesh.data import Ints, Longs
+from fieldcorr.errors import MeshError
+from fieldcorr.mesh.data import Floats, Ints, Longs, Mesh, triangle_normals
 
 FACE_VERTICES: Ints = np.array([[1, 2, 3], [0, 3, 2], [0, 1, 3], [0, 2, 1]], dtype=np.int32)
 """Local vertices of the face opposite each vertex, so that its normal points outwards."""
 
 _PACK_BITS = 21  # three vertex numbers below 2^21 fit into one 64-bit key
+_SAME = 1e-3  # of the shortest edge: nodes closer than this are one node
+_TOUCH = 0.02  # of a facet's size: how near to its plane a hanging node lies
+_WITHIN = 0.02  # barycentric margin: a hanging node lies clearly within facet or edge
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,3 +90,130 @@ def locate_facets(facets: Ints, among: Ints) -> Longs:
     head = order[starts] if len(starts) else order
     found: Longs = np.where(head < len(among), head, -1)[group[len(among) :]]
     return found
+
+
+def check_conformity(mesh: Mesh, faces: Faces, *, shortest_edge: float) -> None:
+    """Raise where nodes coincide, faces have three owners, nodes hang, or parts are apart."""
+    _check_coincident(mesh, _SAME * shortest_edge)
+    _check_owners(mesh, faces)
+    _check_hanging(mesh, faces)
+    _check_connected(mesh, faces)
+
+
+def _part_of_cells(n_cells: int, faces: Faces) -> tuple[int, Ints]:
+    """Return how many parts the cells form, linked across shared faces, and each cell's part."""
+    shared = faces.cells[faces.uses == 2]
+    ones = np.ones(len(shared), dtype=np.int8)
+    links = coo_array((ones, (shared[:, 0], shared[:, 1])), shape=(n_cells, n_cells))
+    count, labels = connected_components(links, directed=False)
+    return int(count), labels
+
+
+def _check_coincident(mesh: Mesh, distance: float) -> None:
+    pairs = cKDTree(mesh.points).query_pairs(distance, output_type="ndarray")
+    if not len(pairs):
+        return
+    first, second = sorted(int(node) for node in pairs[0])
+    tissues = [_tissues_at(mesh, node) for node in (first, second)]
+    if tissues[0] != tissues[1]:
+        raise MeshError(
+            f"non-conforming compartments: {len(pairs)} pairs of nodes coincide but are not "
+            f"shared, first {first} ({tissues[0]}) and {second} ({tissues[1]})"
+        )
+    raise MeshError(
+        f"{len(pairs)} pairs of duplicate nodes, first {first} and {second} ({tissues[0]})"
+    )
+
+
+def _check_owners(mesh: Mesh, faces: Faces) -> None:
+    crowded = np.flatnonzero(faces.uses > 2)
+    if len(crowded):
+        nodes = ", ".join(map(str, faces.vertices[crowded[0]]))
+        raise MeshError(
+            f"non-conforming compartments: {len(crowded)} faces belong to more than two cells, "
+            f"first face {nodes}"
+        )
+    doubled = np.flatnonzero(_on_same_side(mesh, faces))
+    if len(doubled):
+        a, b = faces.cells[doubled[0]]
+        raise MeshError(f"cells overlap: cells {a} and {b} lie on the same side of a common face")
+
+
+def _on_same_side(mesh: Mesh, faces: Faces) -> NDArray[np.bool_]:
+    """Return a mask (N,) of shared faces whose two owners lie on one side of them."""
+    normals = triangle_normals(mesh.points, faces.vertices)
+    start = mesh.points[faces.vertices[:, 0]]
+    centre = mesh.points[mesh.cells[faces.cells[:, 1]]].mean(axis=1)
+    height = np.asarray(np.einsum("ij,ij->i", normals, centre - start))
+    result: NDArray[np.bool_] = (height < 0) & (faces.uses == 2)
+    return result
+
+
+def _check_hanging(mesh: Mesh, faces: Faces) -> None:
+    alone = faces.uses == 1
+    facets, owners = faces.vertices[alone], faces.cells[alone, 0]
+    facet, node = _candidates(mesh.points, facets)
+    hanging = np.flatnonzero(_lies_within(mesh.points, facets[facet], node))
+    if not len(hanging):
+        return
+    where = hanging[0]
+    inside = mesh.tissues[mesh.cell_tags[owners[facet[where]]]]
+    raise MeshError(
+        f"non-conforming compartments: {len(np.unique(node[hanging]))} nodes hang within the faces "
+        f"of others, first node {node[where]} ({_tissues_at(mesh, int(node[where]))}) in a face of "
+        f"{inside}"
+    )
+
+
+def _candidates(points: Floats, facets: Ints) -> tuple[Longs, Longs]:
+    """Return pairs of a boundary facet and a boundary node near it that is not its own."""
+    nodes = np.unique(facets)
+    centroids = points[facets].mean(axis=1)
+    radius = np.linalg.norm(points[facets] - centroids[:, None], axis=2).max(axis=1)
+    near = cKDTree(points[nodes]).query_ball_point(centroids, radius, return_sorted=True)
+    facet = np.repeat(np.arange(len(facets)), [len(found) for found in near])
+    node = nodes[np.concatenate(near).astype(np.int64)].astype(np.int64)
+    foreign = np.all(facets[facet] != node[:, None], axis=1)
+    return facet[foreign], node[foreign]
+
+
+def _lies_within(points: Floats, triangles: Ints, nodes: Longs) -> NDArray[np.bool_]:
+    """Return a mask of nodes that lie in the plane of their triangle and within it or its edges."""
+    normals = triangle_normals(points, triangles)
+    twice = np.linalg.norm(normals, axis=1)
+    offset = points[nodes] - points[triangles[:, 0]]
+    height = np.abs(np.einsum("ij,ij->i", offset, normals)) / twice
+    flat = height < _TOUCH * np.sqrt(twice)
+    shares = np.stack([_share(points, triangles, nodes, k, normals, twice) for k in range(3)])
+    inside: NDArray[np.bool_] = (
+        flat & (shares.min(axis=0) > -1e-6) & (shares.max(axis=0) < 1 - _WITHIN)
+    )
+    return inside
+
+
+def _share(
+    points: Floats, triangles: Ints, nodes: Longs, vertex: int, normals: Floats, twice: Floats
+) -> Floats:
+    """Return the barycentric coordinate of ``vertex`` at the nodes' projections."""
+    a, b = points[triangles[:, (vertex + 1) % 3]], points[triangles[:, (vertex + 2) % 3]]
+    area = np.einsum("ij,ij->i", np.cross(a - points[nodes], b - points[nodes]), normals)
+    result: Floats = area / twice**2
+    return result
+
+
+def _check_connected(mesh: Mesh, faces: Faces) -> None:
+    count, part = _part_of_cells(mesh.n_cells, faces)
+    if count == 1:
+        return
+    sizes = np.bincount(part)
+    smallest = int(np.argmin(sizes))
+    names = sorted({mesh.tissues[tag] for tag in np.unique(mesh.cell_tags[part == smallest])})
+    raise MeshError(
+        f"disconnected compartments: the mesh falls into {count} parts that share no face; the "
+        f"smallest has {sizes[smallest]} cells of {', '.join(names)}"
+    )
+
+
+def _tissues_at(mesh: Mesh, node: int) -> str:
+    tags = np.unique(mesh.cell_tags[np.any(mesh.cells == node, axis=1)])
+    return "/".join(sorted(mesh.tissues[tag] for tag in tags))

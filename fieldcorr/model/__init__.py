@@ -1,22 +1,28 @@
 """The model file: anatomy, tissues, array, drive, compared region, rules.
 
-What flows in: a TOML file or the name of a bundled model. What flows out: a frozen
-:class:`Model`; every way a file can be wrong is a :class:`~fieldcorr.errors.ModelError` of one
-line that names file, key and value.
+A :class:`Model` is frozen; every way a file can be wrong is a
+:class:`~fieldcorr.errors.ModelError` of one line that names file, key and value.
 """
 
-from fieldcorr.model.bundled import bundled_devices, bundled_folder, bundled_models
 from fieldcorr.model.device import Device
-from fieldcorr.model.geometry import Ellipse, Geometry
-from fieldcorr.model.load import DEFAULT_MODEL, load_device, load_model, resolve_mesh
+from fieldcorr.model.geometry import NESTING, Ellipse, Geometry
+from fieldcorr.model.load import (
+    DEFAULT_MODEL,
+    bundled_devices,
+    bundled_folder,
+    bundled_models,
+    load_device,
+    load_model,
+    resolve_mesh,
+)
 from fieldcorr.model.placement import Placement
 from fieldcorr.model.rules import Rules
 from fieldcorr.model.schema import Model
-from fieldcorr.model.tables import Sizes
-from fieldcorr.model.tissues import REQUIRED_TISSUES, Tissue
+from fieldcorr.model.tables import REQUIRED_TISSUES, SizesTable, Tissue
 
 __all__ = [
     "DEFAULT_MODEL",
+    "NESTING",
     "REQUIRED_TISSUES",
     "Device",
     "Ellipse",
@@ -24,7 +30,7 @@ __all__ = [
     "Model",
     "Placement",
     "Rules",
-    "Sizes",
+    "SizesTable",
     "Tissue",
     "bundled_devices",
     "bundled_folder",

@@ -1,7 +1,7 @@
 """What every table of a model file shares: strictness, and the kinds of number.
 
-What flows in: values read from TOML. What flows out: frozen pydantic tables that refuse unknown
-keys, values of the wrong type, and numbers that are not finite.
+Tables are frozen and refuse unknown keys, values of the wrong type, and numbers that are not
+finite.
 """
 
 from typing import Annotated, Any

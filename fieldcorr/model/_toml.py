@@ -1,8 +1,4 @@
-"""TOML in and out: bounded reading with exact positions, and a writer for plain tables.
-
-What flows in: a file, or nested dictionaries. What flows out: nested dictionaries, or TOML text
-that reads back as the same values.
-"""
+"""TOML in and out: bounded reading with exact positions, and a writer for plain tables."""
 
 import json
 import re

@@ -1,8 +1,7 @@
 """The electrode array: a device file of its own.
 
-What flows in: a device TOML file. What flows out: :class:`Device`, a flat insulating paddle with
-rectangular contacts on the face towards the dura. Paddle coordinates: left and rostral of the
-paddle's centre, in the plane of that face.
+A device is a flat insulating paddle with rectangular contacts on the face towards the dura. Paddle
+coordinates: left and rostral of the paddle's centre, in the plane of that face.
 """
 
 from typing import Annotated, Literal

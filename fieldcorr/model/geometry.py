@@ -1,8 +1,7 @@
 """The parametric anatomy: nested elliptic cylinders along the cord's axis, all lengths in mm.
 
-What flows in: the table ``[geometry]``. What flows out: :class:`Geometry`, whose ellipses are
-known to lie inside each other, and the :class:`Ellipse` of every compartment in model axes
-(x left, y dorsal, z rostral; the origin is the centre of the dural sac).
+Model axes: x left, y dorsal, z rostral; the origin is the centre of the dural sac. The ellipses of
+a :class:`Geometry` are known to lie inside each other.
 """
 
 from dataclasses import dataclass
@@ -14,6 +13,16 @@ from pydantic import model_validator
 from fieldcorr.model._base import Distance, Length, Offset, SourcedTable, Table
 
 FloatArray = NDArray[np.float64]
+
+NESTING = (
+    ("torso", "vertebra"),
+    ("vertebra", "canal"),
+    ("canal", "dura"),
+    ("sac", "cord"),
+    ("cord", "grey-left"),
+    ("cord", "grey-right"),
+)
+"""Pairs of an outer and an inner outline. Dura and sac cannot touch."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +148,7 @@ class Geometry(Table):
     @model_validator(mode="after")
     def _nested(self) -> "Geometry":
         ellipses = self.ellipses()
-        for outer, inner in _NESTING:
+        for outer, inner in NESTING:
             if not ellipses[outer].contains(ellipses[inner]):
                 raise ValueError(
                     f"the {inner} ({_size(ellipses[inner])}) does not lie inside the {outer} "
@@ -151,16 +160,6 @@ class Geometry(Table):
                 f"is not more than half of grey.column_width_mm = {self.grey.column_width_mm:g}"
             )
         return self
-
-
-_NESTING = (
-    ("torso", "vertebra"),
-    ("vertebra", "canal"),
-    ("canal", "dura"),
-    ("sac", "cord"),
-    ("cord", "grey-left"),
-    ("cord", "grey-right"),
-)
 
 
 def _centred(table: Vertebra | Canal) -> Ellipse:

@@ -1,7 +1,7 @@
-"""From a file, a name or changed values to a validated model.
+"""Load a model, a device or a mesh's path by name or from a file, or change a model's values.
 
-What flows in: a path or the name of a bundled model. What flows out: a :class:`Model`, or a
-:class:`~fieldcorr.errors.ModelError` of one line that names file, key and value.
+What comes with the package lies in ``meshes/`` of the checkout, or in ``fieldcorr/meshes/`` of an
+installed package. Whatever is wrong is a :class:`~fieldcorr.errors.ModelError` of one line.
 """
 
 import os
@@ -9,20 +9,36 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
 from pydantic import ValidationError
 
 from fieldcorr.errors import ModelError
 from fieldcorr.model._base import Table
 from fieldcorr.model._toml import dump_toml, parse_toml, read_text
-from fieldcorr.model.bundled import bundled_devices, bundled_folder, bundled_models
 from fieldcorr.model.device import Device
-from fieldcorr.model.report import validation_message
+from fieldcorr.model.mistakes import did_you_mean, validation_message
 from fieldcorr.model.schema import Model, ModelFile
-from fieldcorr.model.suggest import did_you_mean
 
 DEFAULT_MODEL = "lumbosacral-565"
 
 T = TypeVar("T", bound=Table)
+
+
+def bundled_folder() -> Path:
+    """Return the folder of the bundled models, devices and meshes."""
+    package = Path(__file__).resolve().parent.parent
+    installed = package / "meshes"
+    return installed if installed.is_dir() else package.parent / "meshes"
+
+
+def bundled_models() -> dict[str, Path]:
+    """Return the bundled model files by name."""
+    return {path.stem: path for path in sorted(bundled_folder().glob("*.toml"))}
+
+
+def bundled_devices() -> dict[str, Path]:
+    """Return the bundled device files by name."""
+    return {path.stem: path for path in sorted((bundled_folder() / "devices").glob("*.toml"))}
 
 
 def load_model(path_or_name: str | os.PathLike[str] = DEFAULT_MODEL) -> Model:
@@ -77,7 +93,7 @@ def changed_model(model: Model, changes: Mapping[str, Any]) -> Model:
     """Return ``model`` with values changed by dotted key; see :meth:`Model.replace`."""
     tables = model.model_dump(mode="json", include=set(ModelFile.model_fields), exclude_none=True)
     for key, value in changes.items():
-        _set(tables, key, value)
+        _set(tables, key, None if value is None else _plain(key, value))
     return _model_from_text(dump_toml(tables), model.path)
 
 
@@ -92,6 +108,19 @@ def _set(tables: dict[str, Any], key: str, value: Any) -> None:
         table.pop(last, None)
     else:
         table[last] = value
+
+
+def _plain(key: str, value: object) -> Any:
+    """Return a value as TOML has it: numpy's numbers and arrays become Python's."""
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+    if isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, list | tuple):
+        return [_plain(key, item) for item in value]
+    if isinstance(value, Mapping):
+        return {str(name): _plain(key, item) for name, item in value.items()}
+    raise ModelError(f"{key} = {value!r}: must be a number, a text, a list or a table")
 
 
 def _model_from_text(text: str, path: Path) -> Model:

@@ -1,8 +1,5 @@
 """Where the paddle lies in the canal, in closed form.
 
-What flows in: geometry, array table, device. What flows out: :class:`Placement`, the rotation and
-the position of the paddle's face, and the checks that it hits neither dura nor bone.
-
 The paddle is a box that is turned (yaw, about y), tilted (pitch, about x) and shifted, then lowered
 along y until its least distance from the dura is the gap asked for. All compartments are cylinders
 along z, so the distance is that of the box's outline in the x-y plane from the dura's ellipse.
@@ -16,7 +13,7 @@ from numpy.typing import NDArray
 
 from fieldcorr.model.device import Device, Paddle
 from fieldcorr.model.geometry import Ellipse, Geometry
-from fieldcorr.model.tables import Array
+from fieldcorr.model.tables import ArrayTable
 
 FloatArray = NDArray[np.float64]
 
@@ -45,7 +42,7 @@ class Placement:
         return mapped
 
 
-def place(geometry: Geometry, array: Array, device: Device) -> Placement:
+def place(geometry: Geometry, array: ArrayTable, device: Device) -> Placement:
     """Lay the paddle on the dura.
 
     Raises

@@ -1,8 +1,8 @@
 """Clinical rules: which polarity configurations are looked at.
 
-What flows in: the table ``[configurations]``. What flows out: :class:`Rules`, whose keys are
-checked for type and range here; :mod:`fieldcorr.configurations.rules` gives them their meaning.
-A key that is given overrides the preset; None means "not said".
+Types and ranges of the table ``[configurations]`` are checked here; what the keys mean is the work
+of :mod:`fieldcorr.configurations.rules`. A key that is given overrides the preset; None means "not
+said".
 """
 
 from collections.abc import Iterator

@@ -1,12 +1,12 @@
 """The model as a whole: every table of a model file, the device, and what follows from them.
 
-What flows in: tables read from TOML. What flows out: :class:`Model`, whose attributes mirror the
-keys of the file. Checks that need more than one table are made here.
+The attributes of :class:`Model` mirror the keys of the file. Checks that need more than one table
+are made here; their messages begin with the key that is wrong.
 """
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -16,22 +16,23 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from fieldcorr.model._base import Name, Table, WholeNumber
-from fieldcorr.model.checks import check_model
 from fieldcorr.model.device import Device
 from fieldcorr.model.geometry import Geometry
+from fieldcorr.model.mistakes import did_you_mean, nearest
 from fieldcorr.model.placement import Placement, place
 from fieldcorr.model.rules import Rules
 from fieldcorr.model.tables import (
-    Array,
-    Boundary,
-    Contacts,
-    Drive,
-    Measure,
-    MeshFiles,
-    Region,
-    Solver,
+    REQUIRED_TISSUES,
+    ArrayTable,
+    BoundaryTable,
+    ContactsTable,
+    DriveTable,
+    MeasureTable,
+    MeshTable,
+    RegionTable,
+    SolverTable,
+    Tissue,
 )
-from fieldcorr.model.tissues import Tissue
 
 FloatArray = NDArray[np.float64]
 
@@ -44,15 +45,15 @@ class ModelFile(Table):
     name: Name
     description: str = ""
     geometry: Geometry
-    array: Array
+    array: ArrayTable
     tissues: Annotated[dict[Name, Tissue], Field(min_length=1)]
-    contacts: Contacts = Contacts()
-    boundary: Boundary = Boundary()
-    drive: Drive = Drive()
-    region: Region = Region()
-    measure: Measure = Measure()
-    solver: Solver = Solver()
-    mesh: MeshFiles = MeshFiles()
+    contacts: ContactsTable = ContactsTable()
+    boundary: BoundaryTable = BoundaryTable()
+    drive: DriveTable = DriveTable()
+    region: RegionTable = RegionTable()
+    measure: MeasureTable = MeasureTable()
+    solver: SolverTable = SolverTable()
+    mesh: MeshTable = MeshTable()
     configurations: Rules = Rules()
 
 
@@ -174,8 +175,85 @@ class Model(ModelFile):
 
     @model_validator(mode="after")
     def _consistent(self) -> "Model":
-        check_model(self)
+        _check_model(self)
         return self
+
+
+def _check_model(model: Model) -> None:
+    """Check tissues, placement, window, case patch, drive and rules against each other."""
+    _check_tissues(model)
+    _ = model.placement
+    _check_window(model)
+    _check_case(model)
+    _check_contact_names(model)
+    _check_listed_configurations(model)
+
+
+def _check_tissues(model: Model) -> None:
+    extra = [name for name in model.tissues if name not in REQUIRED_TISSUES]
+    for name in REQUIRED_TISSUES:
+        if name not in model.tissues:
+            found = nearest(name, extra)
+            hint = f"; is tissues.{found} meant to be it?" if found else ""
+            raise ValueError(f"tissues.{name}: missing{hint}")
+    for name in model.region.tissues:
+        if name not in model.tissues:
+            raise ValueError(
+                f'region.tissues: "{name}" is not a tissue of the model'
+                f"{did_you_mean(name, model.tissues)}"
+            )
+
+
+def _check_window(model: Model) -> None:
+    reach = abs(model.array.offset_rostral_mm) + model.region.window_half_length_mm
+    if reach > model.geometry.torso.length_mm / 2:
+        raise ValueError(
+            f"region.window_half_length_mm = {model.region.window_half_length_mm:g}: the window "
+            f"around the array reaches out of geometry.torso.length_mm = "
+            f"{model.geometry.torso.length_mm:g}"
+        )
+
+
+def _check_case(model: Model) -> None:
+    torso, case = model.geometry.torso, model.boundary.case
+    if abs(case.offset_rostral_mm) + case.height_mm / 2 >= torso.length_mm / 2:
+        raise ValueError(
+            f"boundary.case: a patch of height_mm = {case.height_mm:g} at offset_rostral_mm = "
+            f"{case.offset_rostral_mm:g} reaches out of geometry.torso.length_mm = "
+            f"{torso.length_mm:g}"
+        )
+    if case.width_mm >= np.pi * torso.radius_mm:
+        raise ValueError(
+            f"boundary.case.width_mm = {case.width_mm:g} is more than half of the torso's "
+            f"circumference (geometry.torso.radius_mm = {torso.radius_mm:g})"
+        )
+
+
+def _check_contact_names(model: Model) -> None:
+    names = model.electrode_names
+    for name in model.drive.fractions:
+        _check_contact("drive.fractions", name, names)
+    for key, name in model.rules.named_contacts():
+        _check_contact(f"configurations.{key}", name, names)
+
+
+def _check_contact(key: str, name: str, names: Iterable[str]) -> None:
+    if name not in names:
+        raise ValueError(f'{key}: "{name}" is not a contact; contacts are {", ".join(names)}')
+
+
+def _check_listed_configurations(model: Model) -> None:
+    if not model.rules.include and not model.rules.exclude:
+        return
+    from fieldcorr.configurations.text import parse_configuration
+    from fieldcorr.errors import ConfigurationError
+
+    for key in ("include", "exclude"):
+        for text in getattr(model.rules, key):
+            try:
+                parse_configuration(text, model.electrode_names)
+            except ConfigurationError as error:
+                raise ValueError(f"configurations.{key}: {error}") from error
 
 
 def _digest(content: Mapping[str, Any]) -> str:

@@ -1,7 +1,4 @@
-"""The small tables of a model file: array, contacts, boundary, drive, region, solver, mesh.
-
-What flows in: values read from TOML. What flows out: frozen tables whose attributes are the keys.
-"""
+"""The small tables of a model file: array, tissues, contacts, boundary, drive, region, mesh ..."""
 
 from typing import Annotated, Literal
 
@@ -19,10 +16,15 @@ from fieldcorr.model._base import (
     WholeNumber,
 )
 
+# Metals reach 1e7 S/m; a body stays below 10. Larger values are a mistake of units.
+Conductivity = Annotated[Real, Field(gt=0, le=100)]
 Interval = Annotated[tuple[Offset, Offset], TomlArray]
 
+REQUIRED_TISSUES = ("grey", "white", "csf", "dura", "fat", "bone", "muscle")
+"""Tissues that the parametric geometry is made of; a mesh of one's own may have more."""
 
-class Array(SourcedTable):
+
+class ArrayTable(SourcedTable):
     """Where the paddle lies: flat on the dorsal side, ``gap_to_dura_mm`` from the dura."""
 
     device: Annotated[str, Field(min_length=1)]
@@ -37,7 +39,44 @@ class Array(SourcedTable):
     """Tilt about the left axis; positive moves the rostral end towards the cord."""
 
 
-class Contacts(Table):
+class Tissue(SourcedTable):
+    """Conductivity of one tissue: either the scalar key, or both of along and across."""
+
+    conductivity_S_per_m: Conductivity | None = None
+    conductivity_along_S_per_m: Conductivity | None = None
+    """Along the cord's axis (z)."""
+    conductivity_across_S_per_m: Conductivity | None = None
+    """Across the cord's axis (x and y)."""
+    source: Annotated[str, Field(min_length=1)]
+
+    @property
+    def principal_S_per_m(self) -> tuple[float, float, float]:
+        """Conductivities along the axes x, y, z; the tensor is their diagonal."""
+        if self.conductivity_S_per_m is not None:
+            return (self.conductivity_S_per_m,) * 3
+        across, along = self.conductivity_across_S_per_m, self.conductivity_along_S_per_m
+        # The validator has made sure that both are there.
+        return (across or 0.0, across or 0.0, along or 0.0)
+
+    @model_validator(mode="after")
+    def _scalar_or_pair(self) -> "Tissue":
+        scalar = self.conductivity_S_per_m is not None
+        along = self.conductivity_along_S_per_m is not None
+        across = self.conductivity_across_S_per_m is not None
+        if scalar and (along or across):
+            raise ValueError(
+                f"conductivity_S_per_m = {self.conductivity_S_per_m:g} excludes "
+                "conductivity_along_S_per_m and conductivity_across_S_per_m"
+            )
+        if not scalar and not (along and across):
+            raise ValueError(
+                "conductivity is missing: give conductivity_S_per_m, or both of "
+                "conductivity_along_S_per_m and conductivity_across_S_per_m"
+            )
+        return self
+
+
+class ContactsTable(Table):
     """How the contact faces conduct."""
 
     model: Literal["equipotential", "impedance", "uniform-current"] = "equipotential"
@@ -46,7 +85,7 @@ class Contacts(Table):
     """Of the layer between metal and tissue; needed by, and only by, "impedance"."""
 
     @model_validator(mode="after")
-    def _impedance(self) -> "Contacts":
+    def _impedance(self) -> "ContactsTable":
         if self.model == "impedance" and self.impedance_ohm_m2 == 0:
             raise ValueError('model = "impedance" needs impedance_ohm_m2 above 0')
         if self.model != "impedance" and self.impedance_ohm_m2 != 0:
@@ -57,7 +96,7 @@ class Contacts(Table):
         return self
 
 
-class Case(SourcedTable):
+class CaseTable(SourcedTable):
     """Patch of the stimulator case on the torso's surface."""
 
     width_mm: Length = 60.0
@@ -68,15 +107,15 @@ class Case(SourcedTable):
     offset_rostral_mm: Offset = -80.0
 
 
-class Boundary(Table):
+class BoundaryTable(Table):
     """What happens on the torso's surface."""
 
     outer: Literal["insulated", "grounded", "case"] = "insulated"
     """No current leaves, the whole surface is at 0 V, or the case is one more electrode."""
-    case: Case = Case()
+    case: CaseTable = CaseTable()
 
 
-class Drive(Table):
+class DriveTable(Table):
     """How the stimulator drives the active contacts."""
 
     mode: Literal["voltage", "current"] = "voltage"
@@ -85,13 +124,13 @@ class Drive(Table):
     """Share of each named contact among those of its polarity; current mode only."""
 
     @model_validator(mode="after")
-    def _fractions(self) -> "Drive":
+    def _fractions(self) -> "DriveTable":
         if self.fractions and self.mode != "current":
             raise ValueError('fractions need mode = "current"')
         return self
 
 
-class Region(Table):
+class RegionTable(Table):
     """Where fields are compared: tissues within a tapered window around the array."""
 
     tissues: Annotated[tuple[Name, ...], TomlArray, Field(min_length=1)] = ("grey", "white")
@@ -105,7 +144,7 @@ class Region(Table):
     """Further restriction in model axes: [[x0, x1], [y0, y1], [z0, z1]]."""
 
     @model_validator(mode="after")
-    def _possible(self) -> "Region":
+    def _possible(self) -> "RegionTable":
         if len(set(self.tissues)) != len(self.tissues):
             raise ValueError(f"tissues names a tissue twice: {', '.join(self.tissues)}")
         if self.taper_mm > self.window_half_length_mm:
@@ -119,7 +158,7 @@ class Region(Table):
         return self
 
 
-class Measure(Table):
+class MeasureTable(Table):
     """What is compared: the potential, the field, its derivative along the cord, or |E|."""
 
     kind: Literal["potential", "field", "activating", "magnitude"] = "potential"
@@ -130,7 +169,7 @@ class Measure(Table):
     """Chooses the points of "magnitude"."""
 
 
-class Solver(Table):
+class SolverTable(Table):
     """Order of the elements and relative residual of the solver."""
 
     order: Annotated[Literal[1, 2], WholeNumber] = 2
@@ -139,7 +178,7 @@ class Solver(Table):
     """Relative residual at which the solver stops."""
 
 
-class Sizes(Table):
+class SizesTable(Table):
     """Edge lengths that the mesh builder aims at."""
 
     rim_mm: Length = 0.05
@@ -154,7 +193,7 @@ class Sizes(Table):
     """At the torso's surface."""
 
 
-class MeshFiles(Table):
+class MeshTable(Table):
     """Mesh files, looked for beside the model file and among the bundled ones."""
 
     standard: str | None = None
@@ -163,4 +202,4 @@ class MeshFiles(Table):
     """The same geometry with all sizes about doubled, for the error estimate of r."""
     tiny: str | None = None
     """For tests."""
-    sizes: Sizes = Sizes()
+    sizes: SizesTable = SizesTable()

@@ -24,8 +24,7 @@ import numpy as np
 from fieldcorr.errors import MeshError
 from fieldcorr.mesh import read_mesh
 from fieldcorr.mesh.data import Floats, Ints, Mesh, orient_cells
-from fieldcorr.mesh.gmsh_balls import add_ball, add_disc_in_half_ball
-from fieldcorr.mesh.gmsh_session import (
+from fieldcorr.mesh.gmsh.session import (
     Generated,
     add_formula,
     add_rims,
@@ -34,12 +33,17 @@ from fieldcorr.mesh.gmsh_session import (
     prism_cells,
     set_smallest,
 )
-from fieldcorr.mesh.gmsh_shapes import QUARTERS, add_tube, add_volume
-from fieldcorr.mesh.interfaces import Interface, Quadric, correct_volumes, elliptic_tube, outward
+from fieldcorr.mesh.gmsh.shapes import (
+    QUARTERS,
+    add_ball,
+    add_disc_in_half_ball,
+    add_tube,
+    add_volume,
+)
+from fieldcorr.mesh.gmsh.volumes import Interface, Quadric, correct_volumes, elliptic_tube, outward
 from fieldcorr.mesh.order import tidy
 from fieldcorr.mesh.structured import FacetChooser, name_boundary
-from fieldcorr.model import Ellipse
-from fieldcorr.model.bundled import bundled_folder
+from fieldcorr.model import Ellipse, bundled_folder
 
 SPHERE_MM = {"brain": 78.0, "csf": 80.0, "skull": 86.0, "scalp": 92.0}
 CYLINDER_MM = {"white": 4.5, "csf": 8.0, "fat": 10.0, "muscle": 20.0}

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fieldcorr.errors import DriveError, FieldError, IdentityError, ModelError
+from fieldcorr.errors import DriveError, FieldError, IdentityError, MeshError, ModelError
 from fieldcorr.leadfield import LeadField, compute_lead_field, solve_configurations
 from fieldcorr.leadfield.compute import balanced_inverse, structural_identities
 from fieldcorr.mesh import Mesh
 from fieldcorr.model import Model
+from fieldcorr.tissue import cell_conductivity
 
 POLARITY = np.zeros((2, 16), dtype=np.int8)
 POLARITY[0, [0, 7]] = 1, -1
@@ -208,8 +209,10 @@ def test_a_tissue_without_conductivity_is_named(bundled_model: Model, tiny_mesh:
         tiny_mesh.facet_tags,
         tiny_mesh.facet_names,
     )
-    with pytest.raises(ModelError, match=r"\[tissues\.tendon\] is missing"):
+    with pytest.raises(MeshError, match="unknown tissue 'tendon'"):
         compute_lead_field(bundled_model, other)
+    with pytest.raises(ModelError, match=r"\[tissues\.tendon\] is missing"):
+        cell_conductivity(bundled_model, other)
 
 
 def test_a_wrong_admittance_breaks_the_identities(
@@ -217,7 +220,6 @@ def test_a_wrong_admittance_breaks_the_identities(
 ) -> None:
     from fieldcorr.contacts import electrodes_of
     from fieldcorr.leadfield.system import build_system
-    from fieldcorr.tissue import cell_conductivity
 
     sigma = cell_conductivity(bundled_model, tiny_mesh)
     system = build_system(tiny_lead_field.space, sigma, electrodes_of(bundled_model, tiny_mesh))

@@ -1,6 +1,7 @@
 """The command ``fieldcorr mesh``."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -33,9 +34,10 @@ def test_build_check_and_report(tmp_path: Path) -> None:
     mesh = read_mesh(path)
     for text in (f"{mesh.n_cells} tetrahedra", mesh.hash, "grey-left", "dihedral angles", "case"):
         assert text in result.stdout
-    again = run(f"lumbosacral-565 --check {path}")
+    again = run(f"--set geometry.cord.width_mm=9.0 --check {path}")
     assert again.exit_code == 0
     assert mesh.hash in again.stdout
+    fails(f"lumbosacral-565 --check {path}", "m.fcmesh: was made for another geometry")
 
 
 def test_convert_a_foreign_mesh(tmp_path: Path) -> None:
@@ -55,6 +57,25 @@ def test_errors_are_one_line(tmp_path: Path) -> None:
     fails(f"--check {tmp_path}/m.fcmesh --tissue-tag white", "must be TAG=NAME")
     fails("lumbosacral-565", "--output FILE is needed")
     fails(f"--rim-mm -1 --output {tmp_path}/x.fcmesh", "rim_mm = -1 must be above 0")
+
+
+def test_an_output_is_replaced_only_by_force_and_an_input_never(tmp_path: Path) -> None:
+    mine, other = tmp_path / "mine.msh", tmp_path / "other.fcmesh"
+    write_mesh(tidy(layered_box()), mine)
+    other.write_text("notes")
+    fails(f"--check {mine} -o {other}", "other.fcmesh: exists already; --force replaces it")
+    fails(f"--check {mine} -o {mine} --force", "mine.msh: is an input of this command")
+    fails(f"-o {other}", "other.fcmesh: exists already")
+    assert other.read_text() == "notes"
+    assert run(f"--check {mine} -o {other} --force").exit_code == 0
+    assert read_mesh(other).n_cells == 324
+
+
+@pytest.mark.parametrize("noted", [5, [1], {"cord": 5}, {"cord": {"before": "x", "after": 1}}])
+def test_an_origin_that_says_anything(noted: object, tmp_path: Path) -> None:
+    mesh = replace(tidy(layered_box()), origin={"volume-error": noted})
+    write_mesh(mesh, tmp_path / "m.fcmesh")
+    assert run(f"--check {tmp_path}/m.fcmesh").exit_code == 0
 
 
 def test_gmsh_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,10 @@ steps = st.lists(st.floats(0.1, 3.0), min_size=1, max_size=3)
     ("field", "value", "message"),
     [
         ("points", np.zeros((4, 2)), "points has shape"),
+        ("points", None, "points must be numbers, not object"),
+        ("points", [["a", "b", "c"]], "points must be numbers"),
+        ("tissues", ("white", "white"), "tissues must be different printable names"),
+        ("facet_names", ("0", "\ud800", "outer"), "facet_names must be different printable names"),
         ("cells", np.zeros((3, 3), int), "cells has shape"),
         ("cells", np.zeros((324, 4)), "cells must be integers, not float64"),
         ("cells", np.full((324, 4), 112), r"cells holds 112..112, allowed are 0..111"),

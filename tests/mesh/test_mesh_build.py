@@ -2,14 +2,14 @@
 
 import sys
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from fieldcorr.errors import MeshError, MissingExtraError
 from fieldcorr.mesh import Mesh, MeshSizes, build_mesh, check_mesh
-from fieldcorr.mesh.gaps import largest_edges
-from fieldcorr.mesh.sizes import Stretch
+from fieldcorr.mesh.gmsh.sizes import Stretch, largest_edges
 from fieldcorr.model import Ellipse, Model
 from fieldcorr.verification.meshes import verification_mesh
 
@@ -113,12 +113,19 @@ def test_gmsh_missing(bundled_model: Model, monkeypatch: pytest.MonkeyPatch) -> 
     [
         ({"rim_mm": 0.0}, "rim_mm = 0 must be above 0"),
         ({"far_mm": float("nan")}, "far_mm = nan must be above 0"),
+        ({"far_mm": None}, "far_mm = None is not a number"),
+        ({"far_mm": "wide"}, "far_mm = 'wide' is not a number"),
         ({"stretch": 20.0}, "end_stretch = 12 is below stretch = 20"),
     ],
 )
-def test_impossible_sizes(changes: dict[str, float], message: str) -> None:
+def test_impossible_sizes(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(MeshError, match=message):
         replace(COARSE, **changes)
+
+
+def test_sizes_may_be_numbers_of_numpy() -> None:
+    sizes = replace(COARSE, rim_mm=np.array(0.5), far_mm=np.float32(50))  # type: ignore[arg-type]
+    assert (type(sizes.rim_mm), type(sizes.far_mm)) == (float, float)
 
 
 def test_sizes_come_from_the_model(bundled_model: Model) -> None:

@@ -1,5 +1,6 @@
 """The compact file: it gives back every bit, and refuses what is damaged or hostile."""
 
+import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,7 +15,7 @@ from hypothesis.extra import numpy as hnp
 
 from fieldcorr.errors import MeshError
 from fieldcorr.mesh import Mesh, read_mesh, tidy, write_mesh
-from fieldcorr.mesh.fcmesh import decode_rows, encode_rows
+from fieldcorr.mesh.fcmesh import SEAL, decode_rows, encode_rows
 from tests.mesh.boxes import layered_box
 
 BOX = tidy(layered_box())
@@ -96,6 +97,12 @@ def test_a_unit_cannot_be_given(tmp_path: Path) -> None:
 Damage = Callable[[h5py.File], None]
 
 
+def seal(path: Path) -> None:
+    """Give a changed file the right checksum: only its content is wrong."""
+    content = path.read_bytes().split(SEAL)[0]
+    path.write_bytes(content + SEAL + hashlib.sha256(content).hexdigest().encode() + b"\n")
+
+
 def replaced(file: h5py.File, name: str, **options: object) -> None:
     del file[name]
     file.create_dataset(name, **options)
@@ -120,6 +127,17 @@ def virtual(file: h5py.File) -> None:
     layout[:] = h5py.VirtualSource("/etc/passwd", "x", shape=(3, 2))
     del file["points"]
     file.create_virtual_dataset("points", layout)
+
+
+def mostly_missing(file: h5py.File) -> None:
+    replaced(file, "points", shape=(3, 300_000), dtype="<i4", chunks=(1, 1000))
+    file["points"][0, :1000] = 1
+
+
+def deflated_bomb(file: h5py.File) -> None:
+    """Claim 720 MB, of which 0.67 MB are there."""
+    replaced(file, "points", shape=(3, 60_000_000), dtype="<i4", chunks=(1, 167_500))
+    file["points"][0, :167_500] = 1
 
 
 def group(file: h5py.File) -> None:
@@ -173,6 +191,8 @@ DAMAGES: list[tuple[Damage, str]] = [
         ),
         "filters that are not allowed",
     ),
+    (mostly_missing, "points claims 3600000 bytes, of which some are missing"),
+    (deflated_bomb, "points claims 720000000 bytes in a file of"),
     (index_too_large, "allowed are 0..111"),
     (index_negative, "indices run to -"),
     (index_beyond_32_bits, "out of range"),
@@ -182,8 +202,11 @@ DAMAGES: list[tuple[Damage, str]] = [
     (lambda file: file.attrs.__setitem__("sha256", 5), "attribute sha256 is missing or not a text"),
     (lambda file: file.attrs.__delitem__("fieldcorr-mesh-format"), "not a fieldcorr mesh"),
     (lambda file: file.attrs.__setitem__("fieldcorr-mesh-format", "2.0"), "mesh format '2.0'"),
-    (lambda file: file.attrs.__setitem__("tissues", "[1, 2]"), "list of different names"),
-    (lambda file: file.attrs.__setitem__("tissues", '["a", "a"]'), "list of different names"),
+    (lambda file: file.attrs.__setitem__("tissues", "[1, 2]"), "tissues must be a list of names"),
+    (lambda file: file.attrs.__setitem__("tissues", '["a", "a"]'), "different printable names"),
+    (lambda file: file.attrs.__setitem__("tissues", '["a", ""]'), "different printable names"),
+    (lambda file: file.attrs.__setitem__("tissues", '["a", "\\ud800"]'), "printable names"),
+    (lambda file: file.attrs.__setitem__("tissues", '["a", "\\u001b"]'), "printable names"),
     (lambda file: file.attrs.__setitem__("tissues", "{"), "tissues is not a JSON list"),
     (lambda file: file.attrs.__setitem__("origin", "[" * 50_000), "origin is not a JSON dict"),
     (lambda file: file.attrs.__setitem__("origin", json.dumps([])), "origin is not a JSON dict"),
@@ -196,6 +219,7 @@ def test_damage_is_named(damage: Damage, message: str, tmp_path: Path) -> None:
     write_mesh(BOX, path)
     with h5py.File(path, "r+") as file:
         damage(file)
+    seal(path)
     with pytest.raises(MeshError, match=message) as caught:
         read_mesh(path)
     assert str(path) in str(caught.value)
@@ -213,10 +237,35 @@ def file_bytes(tmp_path: Path, mesh: Mesh) -> bytes:
     return (tmp_path / "whole.fcmesh").read_bytes()
 
 
-def test_a_cut_or_flipped_file_never_passes_as_another_mesh(tmp_path: Path) -> None:
+def test_a_cut_or_flipped_file_is_refused_by_its_checksum(tmp_path: Path) -> None:
     whole = file_bytes(tmp_path, BOX)
     rng = np.random.default_rng(3)
     path = tmp_path / "m.fcmesh"
+    for _ in range(200):
+        damaged = bytearray(whole)
+        damaged[rng.integers(len(whole) - 100)] ^= 1 << rng.integers(8)
+        path.write_bytes(damaged)
+        with pytest.raises(MeshError, match="damaged: the file does not match its checksum"):
+            read_mesh(path)
+    path.write_bytes(whole[:-10])
+    with pytest.raises(MeshError, match="damaged: the checksum at its end is missing"):
+        read_mesh(path)
+
+
+def unsealed(path: Path, mesh: Mesh) -> bytes:
+    """Return the bytes of a file as version 1.0 wrote it, without a checksum."""
+    write_mesh(mesh, path)
+    with h5py.File(path, "r+") as file:
+        file.attrs["fieldcorr-mesh-format"] = "1.0"
+    return path.read_bytes().split(SEAL)[0]
+
+
+def test_a_damaged_file_without_checksum_never_passes_as_another_mesh(tmp_path: Path) -> None:
+    whole = unsealed(tmp_path / "old.fcmesh", BOX)
+    rng = np.random.default_rng(3)
+    path = tmp_path / "m.fcmesh"
+    path.write_bytes(whole)
+    assert read_mesh(path).hash == BOX.hash
     for _ in range(60):
         damaged = bytearray(whole)
         if rng.random() < 0.3:
@@ -229,3 +278,39 @@ def test_a_cut_or_flipped_file_never_passes_as_another_mesh(tmp_path: Path) -> N
         except MeshError:
             continue
         assert mesh.hash == BOX.hash
+
+
+def test_a_list_of_checksums_beside_is_believed_before_the_file(tmp_path: Path) -> None:
+    whole = bytearray(unsealed(tmp_path / "m.fcmesh", BOX))
+    (tmp_path / "m.fcmesh").write_bytes(whole)
+    other = f"{64 * '0'}  other.fcmesh\n"
+    (tmp_path / "sha256sums.txt").write_text(
+        f"{hashlib.sha256(whole).hexdigest()}  m.fcmesh\n{other}"
+    )
+    assert read_mesh(tmp_path / "m.fcmesh").hash == BOX.hash
+    whole[100] ^= 1
+    (tmp_path / "m.fcmesh").write_bytes(whole)
+    with pytest.raises(MeshError, match="damaged: the file does not match its checksum"):
+        read_mesh(tmp_path / "m.fcmesh")
+
+
+@pytest.mark.parametrize("name", ["m.fcmesh", "m.msh", "m.vtu"])
+def test_an_existing_file_is_replaced_only_by_force(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text("notes")
+    with pytest.raises(MeshError, match=f"{name}: exists already"):
+        write_mesh(BOX, path)
+    assert path.read_text() == "notes"
+    write_mesh(BOX, path, force=True)
+    assert path.stat().st_size > 1000
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
+    (tmp_path / "m.fcmesh").symlink_to(tmp_path / "other")
+    (tmp_path / "m.fcmesh.partial").write_text("notes")
+    with pytest.raises(MeshError, match="exists already"):
+        write_mesh(BOX, tmp_path / "m.fcmesh")
+    write_mesh(BOX, tmp_path / "m.fcmesh", force=True)
+    assert not (tmp_path / "other").exists()
+    assert (tmp_path / "m.fcmesh.partial").read_text() == "notes"

@@ -151,6 +151,27 @@ def test_a_format_that_meshio_does_not_know_cannot_be_written(tmp_path: Path) ->
         write_mesh(BOX, tmp_path / "m.unknown")
 
 
+def test_a_failed_write_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail_half_way(path: Path, *_: object) -> None:
+        path.write_text("half")
+        raise OSError(28, "No space left on device")
+
+    write_mesh(BOX, tmp_path / "m.vtu")
+    before = (tmp_path / "m.vtu").read_bytes()
+    monkeypatch.setattr(meshio, "write", fail_half_way)
+    with pytest.raises(MeshError, match=r"m\.vtu: cannot be written .*No space left"):
+        write_mesh(BOX, tmp_path / "m.vtu", force=True)
+    assert (tmp_path / "m.vtu").read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["m.vtu"]
+
+
+def test_only_metres_and_millimetres(tmp_path: Path) -> None:
+    with pytest.raises(MeshError, match="unit = 'cm': must be"):
+        read_mesh(tmp_path / "m.vtu", unit="cm")  # type: ignore[arg-type]
+
+
 def test_a_mesh_without_contacts_can_be_written(tmp_path: Path) -> None:
     bare = replace(BOX, facets=BOX.facets[:0], facet_tags=BOX.facet_tags[:0], facet_names=())
     write_mesh(bare, tmp_path / "m.msh")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from fieldcorr.mesh import Mesh, check_mesh, read_mesh
+from fieldcorr.mesh.fcmesh import SEAL, SUMS
 from fieldcorr.model import Model, resolve_mesh
 
 SPINAL = ("tiny", "companion", "standard")
@@ -97,6 +98,14 @@ def test_files_are_small_and_every_recipe_has_its_file(
     assert sum(sizes[name] for name in SPINAL) < 10e6
     assert sum(size for name, size in sizes.items() if name not in SPINAL) < 3e6
     assert set(folder.rglob("*.fcmesh")) == set(files.values())
+
+
+def test_every_file_without_a_checksum_is_listed(
+    repository: Path, recipes: dict[str, tuple[str, Callable[[], Mesh]]]
+) -> None:
+    for file, _ in recipes.values():
+        path = repository / "meshes" / file
+        assert SEAL in path.read_bytes() or path.name in path.with_name(SUMS).read_text()
 
 
 def test_readme_lists_every_hash(

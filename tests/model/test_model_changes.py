@@ -4,6 +4,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -134,6 +135,36 @@ def test_replace_refuses_unknown_keys_and_values_used_as_tables(bundled_model: M
         bundled_model.replace({"geometry.cord.widht_mm": 9.0})
     with pytest.raises(ModelError, match='"name" is not a table'):
         bundled_model.replace({"name.first": "x"})
+
+
+@pytest.mark.parametrize("nine", [9, np.float64(9.0), np.float32(9.0), np.int64(9), np.array(9.0)])
+def test_numbers_of_numpy_are_numbers(nine: Any, bundled_model: Model) -> None:
+    changed = bundled_model.replace({"geometry.cord.width_mm": nine})
+    assert changed.hash == bundled_model.replace({"geometry.cord.width_mm": 9.0}).hash
+
+
+def test_arrays_of_numpy_are_lists(bundled_model: Model) -> None:
+    box = np.array([[-1.0, 1.0], [-2.0, 2.0], [-3.0, 3.0]])
+    changed = bundled_model.replace(
+        {"region.box_mm": box, "configurations.excluded": np.array(["3"])}
+    )
+    assert changed.region.box_mm == ((-1.0, 1.0), (-2.0, 2.0), (-3.0, 3.0))
+    assert changed.rules.excluded == ("3",)
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (None, "geometry.cord.width_mm: missing"),
+        (np.nan, "geometry.cord.width_mm = nan: must be a finite number"),
+        (np.array([9.0]), r"geometry.cord.width_mm = \[9.0\]: must be a number"),
+        (object(), "geometry.cord.width_mm = <object .*>: must be a number, a text, a list or"),
+        ([None], "geometry.cord.width_mm = None: must be a number, a text, a list or"),
+    ],
+)
+def test_what_is_no_number_is_named(value: Any, reason: str, bundled_model: Model) -> None:
+    with pytest.raises(ModelError, match=reason):
+        bundled_model.replace({"geometry.cord.width_mm": value})
 
 
 def test_model_is_frozen(bundled_model: Model) -> None:

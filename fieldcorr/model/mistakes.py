@@ -1,15 +1,11 @@
-"""One line out of a pydantic validation error.
-
-What flows in: a ``ValidationError`` and the table it belongs to. What flows out: the key, the
-value and the reason of its first mistake, with a suggestion for a misspelt key.
-"""
+"""Say in one line what is wrong with a model file: key, value, reason, and what may be meant."""
 
 import re
+from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
-
-from fieldcorr.model.suggest import did_you_mean
 
 _WORDS = {
     "missing": "missing",
@@ -36,6 +32,18 @@ def validation_message(error: ValidationError, table: type[BaseModel]) -> str:
     message = _one(dict(details[0]), table)
     others = {_key(d["loc"]) for d in details[1:] if not _explained(dict(d), message)}
     return f"{message} (and {len(others)} more)" if others else message
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that is spelt most like ``name``, if any is."""
+    matches = get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return matches[0] if matches else None
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return '; did you mean "x"?' for the nearest known name, or an empty string."""
+    match = nearest(name, known)
+    return f'; did you mean "{match}"?' if match else ""
 
 
 def _explained(detail: dict[str, Any], message: str) -> bool:

@@ -1,25 +1,31 @@
 """How large elements are, and how they are drawn out along the cord.
 
-What flows in: the table ``[mesh.sizes]`` and where the array lies. What flows out: a map between
-model coordinates and the coordinates gmsh works in, and size formulas in gmsh's language.
-
 All compartments are cylinders along z, and far from the array the field changes slowly along z. So
 gmsh works in a space whose z axis is compressed away from the array: elements with even sides there
 are up to ``end_stretch`` times longer than wide in the model, at a third of the number.
+
+Where two curved surfaces lie close together, facets must be small enough to stay clear of the
+neighbour. A facet of edge h lies up to s = h^2 / (8 R) inside a surface of radius R. The facets of
+an outer surface cut towards the inner one at distance g, so s <= g / 2 there; those of the inner
+surface retreat at first and come back by 2 s / 3 when volumes are corrected, so s <= 3 g / 2.
 """
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fieldcorr.errors import MeshError
 from fieldcorr.mesh.data import Floats
+from fieldcorr.model import NESTING, Ellipse, SizesTable
 
 SIZE_KEYS = ("rim_mm", "growth", "cord_mm", "end_mm", "far_mm")
 _TRANSITION_MM = 15.0  # over which the stretch rises to its end value, in compressed z
 _END_GROWTH = 0.15  # of the size along the cord, from cord_mm towards end_mm
+_OUTER_SHARE = 0.5  # of the gap that a facet of the outer surface may take
+_INNER_SHARE = 1.5  # and one of the inner surface, before volumes are corrected
+_SAMPLES = 720  # points of each outline
 
 
 @dataclass(frozen=True)
@@ -52,8 +58,7 @@ class MeshSizes:
 
     def __post_init__(self) -> None:
         for key, value in asdict(self).items():
-            if not (np.isfinite(value) and value > 0):
-                raise MeshError(f"mesh sizes: {key} = {value:g} must be above 0")
+            object.__setattr__(self, key, _checked_size(key, value))
         if self.end_stretch < self.stretch:
             raise MeshError(
                 f"mesh sizes: end_stretch = {self.end_stretch:g} is below stretch = "
@@ -61,7 +66,7 @@ class MeshSizes:
             )
 
     @classmethod
-    def of(cls, table: Any, **changes: float) -> "MeshSizes":
+    def of(cls, table: "MeshSizes | SizesTable", **changes: float) -> "MeshSizes":
         """Return the sizes of a model's table ``[mesh.sizes]``, with some of them changed."""
         if isinstance(table, cls):
             return replace(table, **changes)
@@ -120,9 +125,53 @@ def bulk_size_formula(
     return _smaller(grown, repr(max(sizes.far_mm, sizes.cord_mm)))
 
 
+def largest_edges(ellipses: Mapping[str, Ellipse], corners: Floats) -> dict[str, float]:
+    """Return name -> largest edge in mm; ``corners`` (N, 2) of the paddle lie inside the canal."""
+    outlines = {name: ellipse.outline(_SAMPLES) for name, ellipse in ellipses.items()}
+    limits = dict.fromkeys(ellipses, np.inf)
+
+    def restrict(name: str, others: Floats, share: float) -> None:
+        gaps = _distances(outlines[name], others)
+        edge = np.sqrt(8.0 * share * np.min(_radii(ellipses[name]) * gaps))
+        limits[name] = min(limits[name], float(edge))
+
+    for outer, inner in NESTING:
+        restrict(outer, outlines[inner], _OUTER_SHARE)
+        restrict(inner, outlines[outer], _INNER_SHARE)
+    restrict("canal", corners, _OUTER_SHARE)
+    tied = min(limits["dura"], limits["sac"])
+    return {**limits, "dura": tied, "sac": tied}
+
+
+def _checked_size(key: str, value: object) -> float:
+    """Return a size as a float; refuse what is no number above 0."""
+    try:
+        size = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise MeshError(f"mesh sizes: {key} = {value!r} is not a number") from None
+    if not (np.isfinite(size) and size > 0):
+        raise MeshError(f"mesh sizes: {key} = {size:g} must be above 0")
+    return size
+
+
 def _positive(term: str) -> str:
     return f"(({term}+Fabs({term}))/2)"
 
 
 def _smaller(a: str, b: str) -> str:
     return f"(({a}+{b}-Fabs({a}-{b}))/2)"
+
+
+def _radii(ellipse: Ellipse) -> Floats:
+    """Return the radius of curvature (N,) at the points of the outline."""
+    angle = np.linspace(0.0, 2.0 * np.pi, _SAMPLES, endpoint=False)
+    a, b = ellipse.half_width, ellipse.half_depth
+    radii: Floats = ((a * np.sin(angle)) ** 2 + (b * np.cos(angle)) ** 2) ** 1.5 / (a * b)
+    return radii
+
+
+def _distances(points: Floats, others: Floats) -> Floats:
+    """Return the distance (N,) of each point to the nearest of the others."""
+    offsets = points[:, None, :] - others[None, :, :]
+    distances: Floats = np.sqrt(np.einsum("ijk,ijk->ij", offsets, offsets)).min(axis=1)
+    return distances

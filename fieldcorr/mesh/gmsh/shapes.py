@@ -1,13 +1,13 @@
-"""Nested elliptic cylinders and a paddle, surface by surface, for gmsh's built-in kernel.
+"""Nested elliptic cylinders, a paddle and balls, surface by surface, for gmsh's built-in kernel.
 
-What flows in: ellipses, levels along z, corners. What flows out: tags of surfaces and volumes that
-share every common surface, so that the mesh conforms by construction and no boolean operation is
-needed. Outlines are made of arcs below 180 degrees: full ellipses with a seam often fail to mesh.
+Every function returns tags. Neighbouring volumes share their common surface, so the mesh conforms
+by construction and no boolean operation is needed. Outlines are made of arcs below 180 degrees:
+full ellipses with a seam often fail to mesh.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from fieldcorr.mesh.data import Floats
 from fieldcorr.model import Ellipse
 
 QUARTERS: Floats = np.linspace(0.0, 2 * np.pi, 5)[:-1]
+_AROUND = ((1, 0), (0, 1), (-1, 0), (0, -1))
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,34 @@ def add_paddle(geo: Any, corners: Floats, rectangles: Floats) -> PaddleShell:
     return PaddleShell(contacts, body, [curve for rim in rims for curve in rim])
 
 
+@dataclass(frozen=True)
+class HalfBall:
+    """Volume below z = 0, its curved surfaces, the disc in its flat face and the disc's rim."""
+
+    volume: int
+    outer: list[int]
+    disc: list[int]
+    rim: list[int]
+
+
+def add_ball(geo: Any, radius: float) -> list[int]:
+    """Add a sphere as eight patches, without seam or pole; return its surfaces."""
+    return _add_octants(geo, radius, (1, -1))[0]
+
+
+def add_disc_in_half_ball(geo: Any, radius: float, disc_radius: float) -> HalfBall:
+    """Add the half ball z <= 0 with a disc of ``disc_radius`` imprinted on its flat face."""
+    outer, equator = _add_octants(geo, radius, (-1,))
+    centre = geo.addPoint(0.0, 0.0, 0.0)
+    points = [geo.addPoint(disc_radius * x, disc_radius * y, 0.0) for x, y in _AROUND]
+    rim = [geo.addCircleArc(points[k], centre, points[(k + 1) % 4]) for k in range(4)]
+    outline = geo.addCurveLoop(rim)
+    disc = geo.addPlaneSurface([outline])
+    flat = geo.addPlaneSurface([geo.addCurveLoop(equator), outline])
+    volume = geo.addVolume([geo.addSurfaceLoop([*outer, flat, disc])])
+    return HalfBall(int(volume), outer, [disc], rim)
+
+
 def _add_ring(
     geo: Any, ellipse: Ellipse, level: float, angles: Floats
 ) -> tuple[list[int], list[int]]:
@@ -138,3 +167,20 @@ def _quad_loop(
 def _closed_lines(geo: Any, points: list[int]) -> list[int]:
     following = points[1:] + points[:1]
     return [geo.addLine(start, end) for start, end in zip(points, following, strict=True)]
+
+
+def _add_octants(geo: Any, radius: float, sides: tuple[int, ...]) -> tuple[list[int], list[int]]:
+    """Add the octants on the given sides of z = 0; return surfaces and the arcs of the equator."""
+    centre = geo.addPoint(0.0, 0.0, 0.0)
+    ring = [geo.addPoint(radius * x, radius * y, 0.0) for x, y in _AROUND]
+    poles = {side: geo.addPoint(0.0, 0.0, side * radius) for side in sides}
+    equator = [geo.addCircleArc(ring[k], centre, ring[(k + 1) % 4]) for k in range(4)]
+    ribs = {
+        (side, k): geo.addCircleArc(ring[k], centre, poles[side])
+        for side, k in product(sides, range(4))
+    }
+    surfaces = []
+    for side, k in product(sides, range(4)):
+        loop = geo.addCurveLoop([equator[k], ribs[side, (k + 1) % 4], -ribs[side, k]])
+        surfaces.append(geo.addSurfaceFilling([loop], sphereCenterTag=centre))
+    return surfaces, equator

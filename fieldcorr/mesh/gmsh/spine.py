@@ -1,35 +1,40 @@
-"""The spinal geometry in gmsh: what is added to it, and what is read back.
-
-What flows in: a model and sizes. What flows out: a raw mesh in m, and the curved interfaces between
-its tissues.
+"""Build the mesh of a model: nested cylinders with a paddle as a void, contacts and case imprinted.
 
 The dura is a few tenths of a millimetre thin and is not given to gmsh: its inner surface is meshed
 as the image of its outer one, and the prisms between the two are cut into tetrahedra here. Left to
 itself gmsh fills the space between two unlike triangulations with slivers, in eight times the time.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from fieldcorr.mesh.data import Floats, Ints, Mesh, orient_cells
-from fieldcorr.mesh.gaps import largest_edges
-from fieldcorr.mesh.gmsh_session import (
+from fieldcorr.mesh.gmsh.session import (
     Generated,
     add_formula,
     add_limit,
     add_rims,
+    gmsh_session,
+    gmsh_version,
     prism_cells,
     set_smallest,
 )
-from fieldcorr.mesh.gmsh_shapes import QUARTERS, PaddleShell, Tube, add_paddle, add_tube, add_volume
-from fieldcorr.mesh.interfaces import Interface, elliptic_tube, outward
-from fieldcorr.mesh.sizes import MeshSizes, Stretch, bulk_size_formula
+from fieldcorr.mesh.gmsh.shapes import QUARTERS, PaddleShell, Tube, add_paddle, add_tube, add_volume
+from fieldcorr.mesh.gmsh.sizes import MeshSizes, Stretch, bulk_size_formula, largest_edges
+from fieldcorr.mesh.gmsh.volumes import (
+    Interface,
+    VolumeChange,
+    correct_volumes,
+    elliptic_tube,
+    outward,
+)
+from fieldcorr.mesh.order import tidy
 from fieldcorr.mesh.topology import boundary_facets, locate_facets
-from fieldcorr.model import Model
+from fieldcorr.model import REQUIRED_TISSUES, Model, SizesTable
 
-TISSUES = ("grey", "white", "csf", "dura", "fat", "bone", "muscle")
 _FILLS: dict[str, tuple[str, tuple[str, ...]]] = {
     "torso": ("muscle", ("vertebra",)),
     "vertebra": ("bone", ("canal",)),
@@ -53,7 +58,38 @@ class Spine:
     stretch: Stretch
 
 
-def add_spine(gmsh: Any, model: Model, sizes: MeshSizes) -> Spine:
+def build_mesh(model: Model, *, sizes: MeshSizes | SizesTable | None = None) -> Mesh:
+    """Build the mesh of a model with gmsh; the same input gives the same mesh.
+
+    Parameters
+    ----------
+    model : Model
+    sizes : MeshSizes or the table ``[mesh.sizes]`` of a model, optional
+        By default the model's own sizes.
+
+    Returns
+    -------
+    Mesh
+        Facet sets: every contact by its name, "outer" (the torso's surface with its flat ends,
+        without the case) and "case". The uncovered faces of the paddle carry no name.
+
+    Raises
+    ------
+    MissingExtraError
+        gmsh is not installed.
+    MeshError
+        gmsh cannot mesh the geometry at these sizes.
+    """
+    chosen = MeshSizes.of(model.mesh.sizes if sizes is None else sizes)
+    with gmsh_session(model.name) as gmsh:
+        spine = _add_spine(gmsh, model, chosen)
+        gmsh.model.mesh.generate(3)
+        mesh, interfaces = _collect_spine(gmsh, model, spine)
+    points, changes = correct_volumes(mesh.points, mesh.cells, interfaces)
+    return tidy(replace(mesh, points=points, origin=_origin(model, chosen, changes)))
+
+
+def _add_spine(gmsh: Any, model: Model, sizes: MeshSizes) -> Spine:
     """Add geometry, the tie between the dura's surfaces, and the size fields."""
     spine = _add_geometry(gmsh.model.geo, model, _stretch(model, sizes))
     gmsh.model.geo.synchronize()
@@ -62,7 +98,7 @@ def add_spine(gmsh: Any, model: Model, sizes: MeshSizes) -> Spine:
     return spine
 
 
-def collect_spine(gmsh: Any, model: Model, spine: Spine) -> tuple[Mesh, dict[str, Interface]]:
+def _collect_spine(gmsh: Any, model: Model, spine: Spine) -> tuple[Mesh, dict[str, Interface]]:
     """Read the generated mesh back, in m, with the dura filled in and the boundary named."""
     nodes = Generated.collect(gmsh)
     points = 1e-3 * nodes.points
@@ -70,14 +106,16 @@ def collect_spine(gmsh: Any, model: Model, spine: Spine) -> tuple[Mesh, dict[str
     blocks = {name: nodes.elements(gmsh, 3, [volume]) for name, volume in spine.volumes.items()}
     blocks["dura"] = _dura_cells(gmsh, nodes, spine.tubes)
     fills = {**{name: tissue for name, (tissue, _) in _FILLS.items()}, "dura": "dura"}
-    tags = [np.full(len(cells), TISSUES.index(fills[name])) for name, cells in blocks.items()]
+    tags = [
+        np.full(len(cells), REQUIRED_TISSUES.index(fills[name])) for name, cells in blocks.items()
+    ]
     cells = orient_cells(points, np.concatenate(list(blocks.values()))).astype(np.int32)
     facets, facet_tags, facet_names = _name_boundary(gmsh, nodes, cells, model, spine)
     mesh = Mesh(
         points=points,
         cells=cells,
         cell_tags=np.concatenate(tags).astype(np.int32),
-        tissues=TISSUES,
+        tissues=REQUIRED_TISSUES,
         facets=facets,
         facet_tags=facet_tags,
         facet_names=facet_names,
@@ -199,3 +237,17 @@ def _interfaces(
         facets = nodes.elements(gmsh, 2, spine.tubes[name].surfaces)
         result[name] = Interface(outward(points, facets, shape), shape)
     return result
+
+
+def _origin(model: Model, sizes: MeshSizes, changes: Mapping[str, VolumeChange]) -> dict[str, Any]:
+    return {
+        "made-by": "build_mesh",
+        "model": model.name,
+        "shape-sha256": model.shape_hash,
+        "sizes": asdict(sizes),
+        "gmsh": gmsh_version(),
+        "volume-error": {
+            name: {"before": change.before, "after": change.after}
+            for name, change in changes.items()
+        },
+    }

@@ -1,8 +1,8 @@
 """Curved interfaces with the right volume.
 
-What flows in: points on a curved interface, the facets between them, the exact shape. What flows
-out: points pushed outwards along the normal so that the volume enclosed by the flat facets is the
-exact one. Flat facets cut into the body they enclose; in P2 that is the largest error of the bulk.
+Flat facets cut into the body they enclose; in P2 that is the largest error of the bulk. So points
+on a curved interface are pushed outwards along the normal until the volume inside the flat facets
+is the exact one.
 
 A facet with edges e_i lies, in the mean over its area, below a surface of curvature tensor K by
 ``d = sum_i e_i' K e_i / 24``. A vertex moves by the area-weighted mean of the depths of its facets,
@@ -89,11 +89,10 @@ class Interface:
 
 @dataclass(frozen=True)
 class VolumeChange:
-    """Relative volume error of one interface before and after; the largest move in m."""
+    """Relative volume error of one interface before and after its points have moved."""
 
     before: float
     after: float
-    largest_move: float
 
 
 def outward(points: Floats, facets: Ints, shape: Quadric) -> Ints:
@@ -116,11 +115,8 @@ def correct_volumes(
     total = np.sum(list(moves.values()), axis=0)
     share = safe_share(points, cells, total)
     moved = points + share[:, None] * total
-    report = {
-        name: _change(points, moved, interface, moves[name])
-        for name, interface in interfaces.items()
-    }
-    return moved, report
+    changes = {name: _change(points, moved, interface) for name, interface in interfaces.items()}
+    return moved, changes
 
 
 def vertex_depths(points: Floats, interface: Interface) -> Floats:
@@ -175,9 +171,9 @@ def safe_share(points: Floats, cells: Ints, moves: Floats) -> Floats:
     raise MeshError("volume correction: cells would be inverted; choose smaller sizes")
 
 
-def _change(points: Floats, moved: Floats, interface: Interface, moves: Floats) -> VolumeChange:
+def _change(points: Floats, moved: Floats, interface: Interface) -> VolumeChange:
     shape = interface.shape
     before, after = (
         shape.enclosed(where, interface.facets) / shape.volume - 1.0 for where in (points, moved)
     )
-    return VolumeChange(before, after, float(np.linalg.norm(moves, axis=1).max()))
+    return VolumeChange(before, after)

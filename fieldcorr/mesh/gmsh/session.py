@@ -1,8 +1,4 @@
-"""One quiet, deterministic use of gmsh.
-
-What flows in: nothing but options. What flows out: the gmsh module inside a ``with`` block, set up
-so that the same geometry always gives the same mesh; plain arrays of what it has built.
-"""
+"""One quiet use of gmsh, set up so that the same geometry always gives the same mesh."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
