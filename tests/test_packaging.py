@@ -40,7 +40,7 @@ def pinned_lines(which: str) -> list[str]:
 
 def pins(which: str) -> dict[str, str]:
     """Return pinned versions by canonical name."""
-    found = {}
+    found: dict[str, str] = {}
     for line in pinned_lines(which):
         requirement = Requirement(line.split("--hash")[0])
         if requirement.marker is None or requirement.marker.evaluate():
