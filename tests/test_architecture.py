@@ -26,7 +26,6 @@ PIPELINE = (
     "tissue",
     "contacts",
     "fem",
-    *(["analytic"] if (PACKAGE / "analytic").exists() else []),
     "leadfield",
     "configurations",
     "drive",
@@ -48,6 +47,8 @@ HEAVY_PACKAGES = ("pydantic", "basix", "pyamg", "meshio", "typer", "gmsh", "matp
 def stage_of(module: str) -> str:
     """Return the entry of the pipeline that a module below ``fieldcorr`` belongs to."""
     parts = module.split(".")
+    if parts[0] == "analytic":
+        return "fem"
     for length in range(len(parts), 0, -1):
         name = ".".join(parts[:length])
         if name in PIPELINE:
