@@ -24,13 +24,10 @@ class ContactGrid:
         Names; ``"case"`` is the stimulator's case.
     positions_m : ndarray, shape (E, 3)
         Centres, m: x to the left, y dorsal, z rostral. The array may be shifted and tilted.
-    columns : ndarray, shape (E,), optional
-        Number of each contact's column from right to left; found from the positions by default.
     """
 
     names: tuple[str, ...]
     positions_m: NDArray[np.float64]
-    columns: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", tuple(self.names))
@@ -71,11 +68,10 @@ class ContactGrid:
         a pitch, so the two halfway ones of a shifted column, or the one beside.
         """
         near = np.zeros((self.size, self.size), dtype=np.bool_)
-        columns = self._columns()
-        for column in columns:
+        for column in self.columns:
             for e, f in pairwise(column):
                 near[e, f] = near[f, e] = True
-        for left, right in pairwise(columns):
+        for left, right in pairwise(self.columns):
             for e in left:
                 for f in right:
                     near[e, f] = near[f, e] = self._beside(e, f)
@@ -85,7 +81,7 @@ class ContactGrid:
     def guards(self) -> tuple[tuple[int, int] | None, ...]:
         """For each contact the ones before and after it in its column; None at the ends."""
         found: list[tuple[int, int] | None] = [None] * self.size
-        for column in self._columns():
+        for column in self.columns:
             for before, e, after in zip(column, column[1:], column[2:], strict=False):
                 found[e] = before, after
         return tuple(found)
@@ -125,7 +121,7 @@ class ContactGrid:
     @cached_property
     def _pitch(self) -> float:
         """Least step along a column, m; infinite if no column has two contacts."""
-        steps = [self._step(e, f) for column in self._columns() for e, f in pairwise(column)]
+        steps = [self._step(e, f) for column in self.columns for e, f in pairwise(column)]
         return min(steps, default=np.inf)
 
     @cached_property
@@ -137,16 +133,14 @@ class ContactGrid:
         """Return how far apart two contacts are along the array, m."""
         return abs(self._along[e] - self._along[f])
 
-    def _columns(self) -> list[list[int]]:
-        """Return the contacts of each column from rostral to caudal, columns from right to left."""
+    @cached_property
+    def columns(self) -> list[list[int]]:
+        """The contacts of each column from rostral to caudal, columns from right to left."""
         across, along = self._plane
-        if self.columns is not None:
-            number = np.asarray(self.columns)[self.on_array]
-        else:
-            order = np.argsort(across, kind="stable")
-            starts = np.diff(across[order], prepend=across[order[:1]]) > self._tolerance
-            number = np.empty(len(order), dtype=np.int64)
-            number[order] = np.cumsum(starts)
+        order = np.argsort(across, kind="stable")
+        starts = np.diff(across[order], prepend=across[order[:1]]) > self._tolerance
+        number = np.empty(len(order), dtype=np.int64)
+        number[order] = np.cumsum(starts)
         rank = np.lexsort((-along, number))
         return [
             [int(self.on_array[n]) for n in rank if number[n] == column]

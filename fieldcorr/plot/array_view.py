@@ -53,7 +53,7 @@ def polarity_of(source: object, configuration: Configuration) -> NDArray[np.int8
                 f"configuration {configuration}: only a store has rows; give a text or a polarity"
             )
         store = cast("Store", source)
-        row = store.checked_row(int(np.asarray(configuration)))
+        row = store.checked_row(np.asarray(configuration).item())
         return np.asarray(store.polarity[row], dtype=np.int8)
     return checked_polarity(configuration, len(names), ndim=1)
 
