@@ -105,8 +105,8 @@ def store_card(store: "Store") -> str:
         "file": f"{store.path.name}, {quantity(store.path.stat().st_size, 'B')}",
         "configurations": f"{count(len(store))} of {len(store.contact_names)} electrodes",
         "embedding": f"rank {store.rank}",
-        "compared": _entry(settings.get("measure"), "kind"),
-        "drive": _entry(settings.get("drive"), "mode"),
+        "compared": str(_entry(settings, "measure", "kind")),
+        "drive": str(_entry(settings, "drive", "mode")),
         "neighbours": f"{count(store.nnz)} pairs with r > {store.threshold:g}"
         + (f", at most {store.top_k} each" if store.top_k else ""),
         "also kept": ", ".join(kept) or "nothing (slim)",
@@ -117,7 +117,7 @@ def store_card(store: "Store") -> str:
     polarity = store.polarity[example]
     caption = f"{example}: {format_configuration(polarity, store.contact_names)}"
     picture = array_svg(layout_of(store), polarity)
-    return card(f"Store {settings.get('model', '')}", rows, pictures=[(picture, caption)])
+    return card(f"Store {_entry(settings, 'model')}", rows, pictures=[(picture, caption)])
 
 
 def duel_card(engine: "Engine") -> str:
@@ -174,16 +174,19 @@ def _volume(cubic_metres: float) -> str:
     return f"{cubic_metres:.3g} m\u00b3"
 
 
-def _entry(table: object, key: str) -> str:
-    """Return an entry of a table of the provenance, which other programs may have written."""
-    return str(table.get(key, "unknown") if isinstance(table, dict) else table)
+def _entry(record: object, *keys: str) -> object:
+    """Return an entry of the provenance, which other programs may have written in other shapes."""
+    for key in keys:
+        record = record.get(key) if isinstance(record, dict) else None
+    return "unknown" if record is None else record
 
 
-def _estimate(record: Mapping[str, Mapping[str, float]]) -> str:
+def _estimate(record: object) -> str:
     """Return the error estimate in a few words."""
     for key, way in (("companion", "companion mesh"), ("order_one", "bound by order 1")):
-        if found := record.get(key):
-            return f"{found['max']:.1e} at most, p99 {found['p99']:.1e} ({way})"
+        largest, usual = _entry(record, key, "max"), _entry(record, key, "p99")
+        if isinstance(largest, int | float) and isinstance(usual, int | float):
+            return f"{largest:.1e} at most, p99 {usual:.1e} ({way})"
     return "not estimated"
 
 
