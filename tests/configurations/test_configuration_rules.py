@@ -192,6 +192,7 @@ rule_sets = st.builds(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=400)
 @given(rule_sets, st.integers(0, len(ARRAYS) - 1), st.booleans())
 def test_every_rule_against_brute_force(rules: Given, number: int, symmetric: bool) -> None:
