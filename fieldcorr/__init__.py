@@ -1,8 +1,7 @@
 """Potential fields of epidural electrode configurations, their correlations, and duels on them.
 
-What flows in: a model file. What flows out: a store of correlations, and a duel engine that uses
-it. Names are imported on first use, so that ``import fieldcorr`` costs next to nothing and the
-consumers of a store never load the finite-element side.
+Names are imported on first use, so that ``import fieldcorr`` costs next to nothing and programs
+that only read a store never load the finite-element side.
 """
 
 from importlib import import_module

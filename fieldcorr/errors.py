@@ -1,8 +1,7 @@
 """Every error that fieldcorr raises on purpose.
 
-What flows in: nothing. What flows out: exception classes under one root, :class:`FieldcorrError`.
-A message is one line and names the file, the key and the value that are wrong; the command line
-prints it as it is and ends with exit code 2.
+All are below one root, :class:`FieldcorrError`. A message is one line and names the file, the key
+and the value that are wrong; the command line prints it as it is and ends with exit code 2.
 """
 
 

@@ -1,20 +1,24 @@
-"""Where the contacts of an array lie, whoever knows it.
+"""The outlines of an array's contacts, read from a model, a mesh, a lead field or a store.
 
-What flows in: a model, a mesh, a lead field or a store, each recognised by what it offers. What
-flows out: :class:`ArrayLayout`, the corners of every contact in model axes (x to the patient's
-left, y dorsal, z rostral, metres).
+Model axes throughout: x to the patient's left, y dorsal, z rostral, metres.
 """
 
 import json
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fieldcorr.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from fieldcorr.leadfield import LeadField
+    from fieldcorr.mesh import Mesh
+    from fieldcorr.model import Model
+    from fieldcorr.store import Store
 
 FloatArray = NDArray[np.float64]
 
@@ -86,22 +90,43 @@ class ArrayLayout:
         return moved
 
 
-def layout_of(source: Any) -> ArrayLayout:
-    """Return the layout of the array that a model, mesh, lead field, store or layout describes."""
+def layout_of(source: object) -> ArrayLayout:
+    """Return the layout of the array that a model, mesh, lead field, store or layout describes.
+
+    Each is recognised by what it offers, so that none of their rooms is imported here.
+    """
     if isinstance(source, ArrayLayout):
         return source
     if hasattr(source, "placement"):
-        return _of_model(source)
+        return _of_model(cast("Model", source))
     if hasattr(source, "facet_names"):
-        names = tuple(name for name in source.facet_names if name not in ("outer", CASE))
-        return _of_mesh(source, names)
+        mesh = cast("Mesh", source)
+        return _of_mesh(mesh, tuple(n for n in mesh.facet_names if n not in ("outer", CASE)))
     if hasattr(source, "nodal") and hasattr(source, "mesh"):
-        return _of_mesh(source.mesh, source.contact_names)
+        field = cast("LeadField", source)
+        return _of_mesh(field.mesh, field.contact_names)
     if hasattr(source, "contact_positions") and hasattr(source, "text"):
-        return _of_store(source)
+        return _of_store(cast("Store", source))
     raise ConfigurationError(
         f"a {type(source).__name__} has no array: a model, mesh, lead field or store is needed"
     )
+
+
+def array_axes(positions: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the coordinates (n,) of contacts (n, 3) across the array, to the left, and along it.
+
+    The axes are the principal ones of the positions, named after the body axes they are closest to,
+    so a tilted array stands upright; the body axes if the array is about as long as wide. The
+    origin is the mean position.
+    """
+    centred = positions - positions.mean(axis=0)
+    spread, axes = np.linalg.eigh(centred.T @ centred)
+    along = int(np.argmax(np.abs(axes[2])))
+    across = max((a for a in range(3) if a != along), key=lambda a: abs(axes[0, a]))
+    if abs(spread[along] - spread[across]) <= 0.05 * spread.max():
+        return centred[:, 0], centred[:, 2]
+    signs = np.sign(axes[0, across]), np.sign(axes[2, along])
+    return centred @ axes[:, across] * signs[0], centred @ axes[:, along] * signs[1]
 
 
 def rectangles(size: Sequence[float]) -> FloatArray:
@@ -111,7 +136,7 @@ def rectangles(size: Sequence[float]) -> FloatArray:
     return np.stack([half[:, 0], np.zeros(4), half[:, 1]], axis=1)
 
 
-def _of_model(model: Any) -> ArrayLayout:
+def _of_model(model: "Model") -> ArrayLayout:
     device, place = model.device, model.placement
     contact = rectangles(_size_m(device.contact.model_dump()))
     corners = place.to_model_m(device.positions_m[:, None] + contact)
@@ -119,7 +144,7 @@ def _of_model(model: Any) -> ArrayLayout:
     return _with_case(model.electrode_names, corners, paddle)
 
 
-def _of_mesh(mesh: Any, names: tuple[str, ...]) -> ArrayLayout:
+def _of_mesh(mesh: "Mesh", names: tuple[str, ...]) -> ArrayLayout:
     """Find each contact's corners as the vertices that reach out most along the diagonals.
 
     True for rectangles that are turned by less than 45 degrees in the coronal plane.
@@ -134,7 +159,7 @@ def _of_mesh(mesh: Any, names: tuple[str, ...]) -> ArrayLayout:
     return _with_case(names, np.array(corners).reshape(-1, 4, 3), None)
 
 
-def _of_store(store: Any) -> ArrayLayout:
+def _of_store(store: "Store") -> ArrayLayout:
     """Fit the device file kept in the store to the contact positions; squares when there is none.
 
     The turn of the paddle is the rotation that carries the device's contact centres to the stored

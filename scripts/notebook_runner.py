@@ -1,8 +1,7 @@
 """Run notebooks in fresh kernels and save them with figures of few bytes.
 
-What flows in: paths of notebooks, or none for all. What flows out: the same files, executed.
-Figures are reduced to 256 colours, a third of the bytes; nothing that changes from run to run is
-kept but the results themselves.
+Takes paths of notebooks, or none for all. Figures are reduced to 256 colours, a third of the bytes;
+nothing that changes from run to run is kept but the results themselves.
 """
 
 import base64

@@ -28,9 +28,12 @@ def _gmsh_problem() -> str:
     return ""
 
 
+@pytest.hookimpl(tryfirst=True)  # before "-m" chooses
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip tests marked gmsh, with the reason, where gmsh cannot be loaded."""
+    """Count tests marked gmsh as slow; skip them, with the reason, where gmsh cannot be loaded."""
     marked = [item for item in items if item.get_closest_marker("gmsh")]
+    for item in marked:
+        item.add_marker(pytest.mark.slow)
     problem = _gmsh_problem() if marked else ""
     if not problem:
         return

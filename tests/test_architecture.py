@@ -1,6 +1,7 @@
 """The modules are a pipeline: imports point up-stream only, and light modules stay light."""
 
 import ast
+import importlib
 import json
 import subprocess
 import sys
@@ -39,7 +40,7 @@ PIPELINE = (
     "cli",
 )
 
-FINITE_ELEMENT_SIDE = ("model", "mesh", "tissue", "contacts", "fem", "leadfield")
+FINITE_ELEMENT_SIDE = ("model", "mesh", "tissue", "contacts", "fem", "leadfield", "verification")
 LIGHT = ("configurations.text", "correlation", "store", "duel")
 HEAVY_PACKAGES = ("pydantic", "basix", "pyamg", "meshio", "typer", "gmsh", "matplotlib", "anndata")
 
@@ -151,11 +152,54 @@ def test_unknown_public_name_is_an_attribute_error() -> None:
         _ = fieldcorr.opn_store
 
 
-def test_kernels_live_alone() -> None:
-    for name, path in sources().items():
-        decorated = "@numba.njit" in path.read_text(encoding="utf-8")
-        if decorated:
-            assert path.stem.startswith("_"), name
-            assert path.stem.endswith("_kernels"), name
-            own = [n for n in imported(path) if n.startswith("fieldcorr")]
-            assert not own, f"{name} calls helpers of another file: numba's cache would go stale"
+# -- kernels: compiled functions live alone, so that numba's cache cannot go stale ----------------
+
+COMPILERS = {"jit", "njit", "vectorize", "guvectorize", "cfunc", "stencil", "jitclass",
+             "intrinsic", "overload", "overload_method", "overload_attribute"}  # fmt: skip
+
+
+def is_kernel_file(module: str) -> bool:
+    """Tell whether a module is named as one of kernels: ``_kernels`` or ``_x_kernels``."""
+    stem = module.split(".")[-1]
+    return stem.startswith("_") and stem.endswith("_kernels")
+
+
+def compilers_named(path: Path) -> set[str]:
+    """Return what a file that imports numba names of its ways to compile, in any spelling."""
+    if "numba" not in {name.split(".")[0] for name in imported(path)}:
+        return set()
+    named = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Attribute):
+            named.add(node.attr)
+        elif isinstance(node, ast.Name):
+            named.add(node.id)
+        elif isinstance(node, ast.alias):
+            named.add(node.name.split(".")[-1])
+    return named & COMPILERS
+
+
+def compiled_functions(module: str) -> list[str]:
+    """Return the compiled functions that a module defines, by whatever decorator."""
+    from numba.core.dispatcher import Dispatcher
+    from numba.core.extending import _Intrinsic
+
+    full = f"fieldcorr.{module}"
+    return [
+        name
+        for name, value in vars(importlib.import_module(full)).items()
+        if isinstance(value, Dispatcher | _Intrinsic) and value.__module__ == full
+    ]
+
+
+@pytest.mark.parametrize("module", sorted(sources()))
+def test_kernels_live_alone(module: str) -> None:
+    path = sources()[module]
+    compiled = compiled_functions(module)
+    if is_kernel_file(module):
+        assert compiled, f"fieldcorr.{module} is named as kernels, but compiles nothing"
+        own = [name for name in imported(path) if name.startswith("fieldcorr")]
+        assert not own, f"{module} calls helpers of another file: numba's cache would go stale"
+    else:
+        assert not compiled, f"fieldcorr.{module} compiles {compiled}: that belongs to _kernels"
+        assert not compilers_named(path), f"fieldcorr.{module} belongs to _kernels"

@@ -1,8 +1,7 @@
 """The command-line reference, from the commands themselves.
 
-What flows in: the application that ``fieldcorr`` runs. What flows out: the page
-``reference/command-line.md``: for every command its text, its usage, its arguments and options,
-and what can be typed in a session.
+The page says for every command its text, its usage, its arguments and options, and what can be
+typed in a session.
 """
 
 from collections.abc import Iterator

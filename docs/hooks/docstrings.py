@@ -1,8 +1,7 @@
-"""Docstrings speak reStructuredText in a few places; the site speaks Markdown.
+"""Turn the little reStructuredText of our docstrings into the site's Markdown.
 
-What flows in: docstrings as griffe reads them. What flows out: the same with roles such as
-``:class:`~fieldcorr.store.Store``` turned into links, ``::`` at the end of a line into ``:``, and
-tables between lines of ``===`` kept as they are written.
+Roles such as ``:class:`~fieldcorr.store.Store``` become links, ``::`` at the end of a line becomes
+``:``, and tables between lines of ``===`` are kept as they are written.
 """
 
 import re

@@ -1,8 +1,8 @@
 r"""Formulas as MathML, made while the site is built: no script, no font, no network.
 
-What flows in: pages whose formulas arithmatex has marked. What flows out: the same pages with
-MathML. A displayed formula that ends in ``\tag{3}`` gets the number (3) and the anchor ``#eq-3``;
-"(3)" in the text of any page about the mathematics becomes a link to it.
+Formulas are those that arithmatex has marked. A displayed formula that ends in ``\tag{3}`` gets the
+number (3) and the anchor ``#eq-3``; "(3)" in the text of any page about the mathematics becomes a
+link to it.
 """
 
 import html

@@ -1,7 +1,6 @@
-"""The reference of model and device files, from the tables that read them.
+"""The reference of model and device files, from the pydantic tables that read them.
 
-What flows in: the pydantic tables of :mod:`fieldcorr.model` and the text below their fields. What
-flows out: the page ``reference/model-file.md`` with every key, its values and its default.
+The page has every key with its values, its default, and the text below its field.
 """
 
 import inspect

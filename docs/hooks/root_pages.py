@@ -1,8 +1,4 @@
-"""Pages that are files of the repository's root: format, changelog, contributing.
-
-What flows in: those files. What flows out: the same texts as pages of the site; links between them
-lead to the pages.
-"""
+"""Pages that are files of the repository's root; links between them lead to the pages."""
 
 from pathlib import Path
 from typing import Any
@@ -13,6 +9,7 @@ PAGES = {
     "FORMAT.md": "reference/format.md",
     "CHANGELOG.md": "project/changelog.md",
     "CONTRIBUTING.md": "project/contributing.md",
+    "SECURITY.md": "project/security.md",
 }
 
 

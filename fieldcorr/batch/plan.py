@@ -6,7 +6,7 @@ an estimate of the sizes, for ``--dry-run`` and ``fieldcorr info`` on a model.
 
 from dataclasses import dataclass
 
-from fieldcorr.configurations.rules import Contacts, count
+from fieldcorr.configurations.rules import ContactGrid, count
 from fieldcorr.errors import ConfigurationError
 from fieldcorr.model import Model
 
@@ -45,9 +45,9 @@ class Plan:
     neighbour_bytes: int
 
 
-def contacts_of(model: Model) -> Contacts:
+def contacts_of(model: Model) -> ContactGrid:
     """Return the electrodes as the rules see them."""
-    return Contacts(model.electrode_names, model.electrode_positions_m)
+    return ContactGrid(model.electrode_names, model.electrode_positions_m)
 
 
 def plan_batch(model: Model) -> Plan:

@@ -1,8 +1,4 @@
-"""The kernel of the rules: a walk through all configurations that satisfy them, in order of id.
-
-What flows in: constraints as masks and limits, and where the walk stopped. What flows out: how many
-configurations were found, and their polarities in the caller's array.
-"""
+"""The kernel of the rules: a walk through all configurations that satisfy them, in order of id."""
 
 import numba
 import numpy as np

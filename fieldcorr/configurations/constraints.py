@@ -1,22 +1,22 @@
 """From declarative rules to what can be counted: limits and pairwise constraints.
 
-What flows in: the rules (attributes named like the keys of ``[configurations]``) and the contacts.
-What flows out: :class:`Constraints`, plain integers and bit masks. All rules but connectedness say
-something about a contact, about numbers, or about pairs of contacts.
+All rules but connectedness say something about one contact, about numbers, or about pairs of
+contacts, so they become plain integers and bit masks (:class:`Constraints`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, Protocol
+from types import MappingProxyType
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fieldcorr.configurations import _kernels as kernels
-from fieldcorr.configurations.array import CASE, Contacts
-from fieldcorr.configurations.presets import PRESETS
+from fieldcorr.configurations.grid import ContactGrid
 from fieldcorr.errors import ConfigurationError
+from fieldcorr.layout import CASE
 
 OFF, ANODE, CATHODE = 0, 1, 2
 """Digits of the ternary code."""
@@ -45,39 +45,77 @@ class RulesLike(Protocol):
     # fmt: on
 
 
-DEFAULTS: Mapping[str, Any] = {
-    "excluded": (),
-    "off": (),
-    "on": {},
-    "case": "anode",
-    "cathodes_min": 1,
-    "cathodes_max": None,
-    "anodes_min": 1,
-    "anodes_max": None,
-    "active_min": None,
-    "active_max": None,
-    "adjacent": "any",
-    "extent_max_mm": None,
-    "connected": (),
-    "guarded": "none",
-    "symmetric": False,
-}
-"""What each key is when neither model nor preset says anything; in the order they are applied."""
+@dataclass(frozen=True)
+class Preset:
+    """A named set of rules."""
+
+    description: str
+    keys: Mapping[str, int | str]
 
 
-def settings_of(rules: RulesLike) -> dict[str, Any]:
-    """Return the value of every key: the rules' own, else the preset's, else the default."""
+PRESETS: Mapping[str, Preset] = MappingProxyType(
+    {
+        "all": Preset("Every configuration with an anode and a cathode (42 915 650).", {}),
+        "up-to-two": Preset("One cathode and one anode anywhere (240).", {"active_max": 2}),
+        "up-to-three": Preset("At most three active contacts (3 600).", {"active_max": 3}),
+        "up-to-four": Preset("At most four active contacts (29 080).", {"active_max": 4}),
+        "adjacent-bipole": Preset(
+            "One cathode and one anode next to each other (66).",
+            {"active_max": 2, "adjacent": "all"},
+        ),
+        "guarded-cathode": Preset(
+            "One cathode between two anodes of its column (10).",
+            {"cathodes_max": 1, "anodes_max": 2, "guarded": "cathodes"},
+        ),
+        "single-cathode": Preset(
+            "One cathode and up to three anodes anywhere (9 200).",
+            {"cathodes_max": 1, "anodes_max": 3},
+        ),
+        "programmer": Preset(
+            "As many programmers: up to two cathodes, which are neighbours, and one anode (702).",
+            {"cathodes_max": 2, "anodes_max": 1, "adjacent": "cathodes"},
+        ),
+    }
+)
+"""Restrictions that clinics commonly start from; counts are those of the 16-contact 5-6-5 array
+without case. A key that the model file gives itself takes precedence."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The value of every rule, in the order in which they are applied.
+
+    The defaults are what holds when neither model nor preset says anything.
+    """
+
+    excluded: Sequence[str] = ()
+    off: Sequence[str] = ()
+    on: Mapping[str, str] = field(default_factory=dict)
+    case: str = "anode"
+    cathodes_min: int = 1
+    cathodes_max: int | None = None
+    anodes_min: int = 1
+    anodes_max: int | None = None
+    active_min: int | None = None
+    active_max: int | None = None
+    adjacent: str = "any"
+    extent_max_mm: float | None = None
+    connected: Sequence[str] = ()
+    guarded: str = "none"
+    symmetric: bool = False
+
+
+def settings_of(rules: RulesLike) -> Settings:
+    """Return the value of every rule: the model's own, else the preset's, else the default."""
     if rules.preset not in PRESETS:
         raise ConfigurationError(f"preset = {rules.preset!r}: must be one of {', '.join(PRESETS)}")
-    settings = dict(DEFAULTS) | dict(PRESETS[rules.preset].keys)
-    for key in DEFAULTS:
-        value = getattr(rules, key, None)
-        if value is not None:
-            settings[key] = value
-    for key in ("cathodes_min", "anodes_min"):
-        if settings[key] < 1:
-            what = key.removesuffix("s_min")
-            raise ConfigurationError(f"{key} = {settings[key]}: current needs at least one {what}")
+    own = {key.name: getattr(rules, key.name, None) for key in fields(Settings)}
+    said = {key: value for key, value in own.items() if value is not None}
+    settings = replace(Settings(), **dict(PRESETS[rules.preset].keys) | said)
+    for what in ("cathode", "anode"):
+        least = getattr(settings, f"{what}s_min")
+        if least < 1:
+            raise ConfigurationError(f"{what}s_min = {least}: current needs at least one {what}")
     return settings
 
 
@@ -126,17 +164,17 @@ class Constraints:
         return table
 
 
-def constraints_of(settings: Mapping[str, Any], contacts: Contacts) -> Constraints:
-    """Return the constraints that the values of all keys mean for these contacts."""
+def constraints_of(settings: Settings, contacts: ContactGrid) -> Constraints:
+    """Return what the rules mean for these contacts."""
     size = contacts.size
     forbid = np.zeros((2, size, 3), dtype=np.int64)
     require = np.zeros((2, size, 3), dtype=np.int64)
     _forbid_pairs(forbid, settings, contacts)
-    if settings["guarded"] == "cathodes":
+    if settings.guarded == "cathodes":
         _guard(forbid, require, contacts)
-    if settings["symmetric"]:
+    if settings.symmetric:
         _mirror(forbid, require, contacts.mirror)
-    groups = settings["connected"]
+    groups = settings.connected
     return Constraints(
         allowed=_allowed(settings, contacts),
         limits=_limits(settings, size),
@@ -148,40 +186,38 @@ def constraints_of(settings: Mapping[str, Any], contacts: Contacts) -> Constrain
     )
 
 
-def _allowed(settings: Mapping[str, Any], contacts: Contacts) -> NDArray[np.bool_]:
+def _allowed(settings: Settings, contacts: ContactGrid) -> NDArray[np.bool_]:
     """Return which digits each contact may have by itself."""
     allowed = np.ones((contacts.size, 3), dtype=np.bool_)
-    for key in ("excluded", "off"):
-        allowed[_numbers(key, settings[key], contacts), ANODE:] = False
+    for key, names in (("excluded", settings.excluded), ("off", settings.off)):
+        allowed[_numbers(key, names, contacts), ANODE:] = False
     digits = {"+": [ANODE], "-": [CATHODE], "any": [ANODE, CATHODE]}
-    for name, sign in settings["on"].items():
+    for name, sign in settings.on.items():
         if sign not in digits:
             raise ConfigurationError(f"on: contact {name!r} = {sign!r}: must be '+', '-' or 'any'")
         others = [d for d in (OFF, ANODE, CATHODE) if d not in digits[sign]]
         allowed[_numbers("on", [name], contacts)[0], others] = False
     if CASE in contacts.names:
         forbidden = {"off": [ANODE, CATHODE], "anode": [CATHODE], "any": []}
-        allowed[contacts.names.index(CASE), forbidden[settings["case"]]] = False
-    if settings["guarded"] == "cathodes":
+        allowed[contacts.names.index(CASE), forbidden[settings.case]] = False
+    if settings.guarded == "cathodes":
         ends = [e for e, guards in enumerate(contacts.guards) if guards is None]
         allowed[ends, CATHODE] = False
     return allowed
 
 
-def _limits(settings: Mapping[str, Any], size: int) -> tuple[int, int, int, int, int, int]:
-    def limit(key: str, otherwise: int) -> int:
-        return otherwise if settings[key] is None else int(settings[key])
+def _limits(settings: Settings, size: int) -> tuple[int, int, int, int, int, int]:
+    def up_to(most: int | None) -> int:
+        return size if most is None else int(most)
 
-    cathodes = limit("cathodes_min", 1), limit("cathodes_max", size)
-    anodes = limit("anodes_min", 1), limit("anodes_max", size)
-    return *cathodes, *anodes, limit("active_min", 0), limit("active_max", size)
+    cathodes = int(settings.cathodes_min), up_to(settings.cathodes_max)
+    anodes = int(settings.anodes_min), up_to(settings.anodes_max)
+    return *cathodes, *anodes, int(settings.active_min or 0), up_to(settings.active_max)
 
 
-def _forbid_pairs(
-    forbid: NDArray[np.int64], settings: Mapping[str, Any], contacts: Contacts
-) -> None:
+def _forbid_pairs(forbid: NDArray[np.int64], settings: Settings, contacts: ContactGrid) -> None:
     """Forbid contacts that may not be active together: not neighbours, or too far apart."""
-    whose = settings["adjacent"]
+    whose = settings.adjacent
     apart = ~contacts.neighbours & ~np.eye(contacts.size, dtype=np.bool_)
     outside = [e for e in range(contacts.size) if e not in contacts.on_array]
     apart[outside] = False
@@ -194,13 +230,13 @@ def _forbid_pairs(
     if whose == "all":
         forbid[0, :, CATHODE] |= strangers
         forbid[1, :, ANODE] |= strangers
-    if settings["extent_max_mm"] is not None:
+    if settings.extent_max_mm is not None:
         # A picometre more, so that 8.5 mm means 8.5 mm after the arithmetic of a tilted array.
-        far = _masks(contacts.distance_m > settings["extent_max_mm"] * 1e-3 + 1e-12)
+        far = _masks(contacts.distance_m > settings.extent_max_mm * 1e-3 + 1e-12)
         forbid[:, :, ANODE:] |= far[None, :, None]
 
 
-def _guard(forbid: NDArray[np.int64], require: NDArray[np.int64], contacts: Contacts) -> None:
+def _guard(forbid: NDArray[np.int64], require: NDArray[np.int64], contacts: ContactGrid) -> None:
     """Require anodes before and after each cathode in its column."""
     for e, guards in enumerate(contacts.guards):
         for g in guards or ():
@@ -228,7 +264,7 @@ def _masks(table: NDArray[np.bool_]) -> NDArray[np.int64]:
     return np.asarray((table * bits).sum(axis=1), dtype=np.int64)
 
 
-def _numbers(key: str, names: Iterable[str], contacts: Contacts) -> list[int]:
+def _numbers(key: str, names: Iterable[str], contacts: ContactGrid) -> list[int]:
     for name in names:
         if name not in contacts.names:
             raise ConfigurationError(

@@ -1,8 +1,4 @@
-"""Which configurations there are: declarative rules to polarity rows.
-
-What flows in: rules (the table ``[configurations]`` of a model) and the contacts of the array. What
-flows out: how many configurations the rules leave, before anything is computed, and the
-configurations themselves, int8 rows in canonical order (ascending id).
+"""Which configurations the rules of a model leave: how many, and their polarity rows.
 
 Rules that speak of contacts and numbers alone are counted in closed form; rules about pairs and
 groups (adjacency, extent, connectedness, guards, symmetry) by a walk that leaves a branch as soon
@@ -10,28 +6,28 @@ as it cannot succeed. Every configuration has at least one anode and one cathode
 it is an electrode, counts as a contact but takes no part in geometry.
 """
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fieldcorr.configurations import _kernels as kernels
-from fieldcorr.configurations.array import Contacts
 from fieldcorr.configurations.constraints import (
-    DEFAULTS,
+    PRESETS,
     Constraints,
     RulesLike,
+    Settings,
     constraints_of,
     settings_of,
 )
-from fieldcorr.configurations.presets import PRESETS
+from fieldcorr.configurations.grid import ContactGrid
 from fieldcorr.configurations.text import MAX_CONTACTS, configuration_ids, parse_configuration
 from fieldcorr.errors import ConfigurationError
 
 __all__ = [
     "PRESETS",
-    "Contacts",
+    "ContactGrid",
     "RulesLike",
     "count",
     "enumerate_configurations",
@@ -45,7 +41,7 @@ MOST_STEPS = 4_000_000_000
 """Steps after which a walk gives up: about half a minute; 3^16 configurations take 2e8."""
 
 
-def count(rules: RulesLike, contacts: Contacts) -> int:
+def count(rules: RulesLike, contacts: ContactGrid) -> int:
     """Return how many configurations the rules leave.
 
     Raises
@@ -62,7 +58,7 @@ def count(rules: RulesLike, contacts: Contacts) -> int:
     return total
 
 
-def enumerate_configurations(rules: RulesLike, contacts: Contacts) -> NDArray[np.int8]:
+def enumerate_configurations(rules: RulesLike, contacts: ContactGrid) -> NDArray[np.int8]:
     """Return all configurations that the rules leave.
 
     Returns
@@ -79,7 +75,7 @@ def enumerate_configurations(rules: RulesLike, contacts: Contacts) -> NDArray[np
 
 
 def iterate_configurations(
-    rules: RulesLike, contacts: Contacts, *, block: int = BLOCK
+    rules: RulesLike, contacts: ContactGrid, *, block: int = BLOCK
 ) -> Iterator[NDArray[np.int8]]:
     """Yield the configurations that the rules leave in blocks of about ``block`` rows, in order."""
     constraints = _constraints(rules, contacts)
@@ -92,7 +88,7 @@ def iterate_configurations(
 class _Listed:
     """Configurations that are included and excluded by name."""
 
-    def __init__(self, rules: RulesLike, contacts: Contacts, constraints: Constraints) -> None:
+    def __init__(self, rules: RulesLike, contacts: ContactGrid, constraints: Constraints) -> None:
         include = _parse_list("include", rules.include, contacts)
         exclude = _parse_list("exclude", rules.exclude, contacts)
         both = sorted(set(include) & set(exclude))
@@ -128,7 +124,7 @@ class _Listed:
             yield np.array([self.added[code] for code in self._waiting], dtype=np.int8)
 
 
-def _constraints(rules: RulesLike, contacts: Contacts) -> Constraints:
+def _constraints(rules: RulesLike, contacts: ContactGrid) -> Constraints:
     if not 2 <= contacts.size <= MAX_CONTACTS:
         raise ConfigurationError(
             f"{contacts.size} contacts: rules are defined for 2 to {MAX_CONTACTS} contacts"
@@ -137,7 +133,7 @@ def _constraints(rules: RulesLike, contacts: Contacts) -> Constraints:
 
 
 def _parse_list(
-    key: str, texts: Any, contacts: Contacts
+    key: str, texts: Sequence[str], contacts: ContactGrid
 ) -> dict[int, tuple[str, NDArray[np.int8]]]:
     """Return the configurations of a list by id, each with its text."""
     found: dict[int, tuple[str, NDArray[np.int8]]] = {}
@@ -229,18 +225,18 @@ def _steps(
         )
 
 
-def _nothing_left(rules: RulesLike, contacts: Contacts) -> ConfigurationError:
+def _nothing_left(rules: RulesLike, contacts: ContactGrid) -> ConfigurationError:
     """Return an error that names the rule after which nothing was left."""
-    wanted, settings = settings_of(rules), dict(DEFAULTS)
+    settings = Settings()
     before = _count(constraints_of(settings, contacts))
-    for key in DEFAULTS:
-        if wanted[key] == settings[key]:
+    for key, value in asdict(settings_of(rules)).items():
+        if value == getattr(settings, key):
             continue
-        settings[key] = wanted[key]
+        settings = replace(settings, **{key: value})
         after = _count(constraints_of(settings, contacts))
         if after == 0:
             return ConfigurationError(
-                f"the rules leave no configuration: {key} = {_show(wanted[key])} removed the last "
+                f"the rules leave no configuration: {key} = {_show(value)} removed the last "
                 f"{before}"
             )
         before = after
@@ -249,7 +245,7 @@ def _nothing_left(rules: RulesLike, contacts: Contacts) -> ConfigurationError:
     )
 
 
-def _show(value: Any) -> str:
+def _show(value: object) -> str:
     """Return a value as it stands in a model file."""
     if isinstance(value, bool):
         return str(value).lower()

@@ -1,9 +1,8 @@
 """What a configuration is called: a text for people, an integer for files.
 
-What flows in: polarities (-1 cathode, 0 off, +1 anode) or their names. What flows out: the other
-one of the two. The text lists the active contacts in contact order, ``"0- 5+ 11+"``; the id is a
-ternary code in which contact e has the weight 3^e and the digit 0 off, 1 anode, 2 cathode. Both
-are one-to-one, so neither ever changes meaning when rules or row order do.
+A polarity is -1 for a cathode, 0 for off and +1 for an anode. The text lists the active contacts in
+contact order, ``"0- 5+ 11+"``; the id is a ternary code in which contact e has the weight 3^e and
+the digit 0 off, 1 anode, 2 cathode. Both are one-to-one and do not depend on rules or row order.
 """
 
 from collections.abc import Sequence
@@ -110,49 +109,14 @@ def configuration_ids(polarity: ArrayLike) -> NDArray[np.int64]:
         id_k = sum_e d_ke 3^e with d = 0 off, 1 anode, 2 cathode: polarity modulo 3.
     """
     rows = checked_polarity(polarity, None, ndim=2)
-    _check_contact_count(rows.shape[1])
+    if not 0 < rows.shape[1] <= MAX_CONTACTS:
+        raise ConfigurationError(
+            f"{rows.shape[1]} contacts: ids are defined for 1 to {MAX_CONTACTS} contacts"
+        )
     ids = np.zeros(rows.shape[0], dtype=np.int64)
     for e in range(rows.shape[1]):
         ids += np.mod(rows[:, e], 3).astype(np.int64) * 3**e
     return ids
-
-
-def polarity_from_ids(ids: ArrayLike, n_contacts: int) -> NDArray[np.int8]:
-    """Return the polarities that belong to ternary codes, the inverse of configuration_ids.
-
-    Parameters
-    ----------
-    ids : array_like, shape (K,)
-        Integers in [0, 3^E).
-    n_contacts : int
-        E, the number of contacts.
-
-    Returns
-    -------
-    ndarray, shape (K, E), int8
-    """
-    _check_contact_count(n_contacts)
-    codes = np.asarray(ids)
-    if codes.ndim != 1 or (codes.size and codes.dtype.kind not in "iu"):
-        raise ConfigurationError(
-            f"ids must be a list of integers, not {codes.dtype} of shape {codes.shape}"
-        )
-    wrong = np.flatnonzero((codes < 0) | (codes >= 3**n_contacts))
-    if wrong.size:
-        raise ConfigurationError(
-            f"id {int(codes[wrong[0]])} is no configuration of {n_contacts} contacts "
-            f"(0 to {3**n_contacts - 1})"
-        )
-    return _digits(codes.astype(np.int64), n_contacts)
-
-
-def _digits(codes: NDArray[np.int64], n_contacts: int) -> NDArray[np.int8]:
-    """Take ternary codes apart; ``codes`` is used up."""
-    polarity = np.empty((codes.size, n_contacts), dtype=np.int8)
-    for e in range(n_contacts):
-        polarity[:, e] = (codes % 3 + 1) % 3 - 1
-        codes //= 3
-    return polarity
 
 
 def checked_polarity(polarity: ArrayLike, n_contacts: int | None, *, ndim: int) -> NDArray[np.int8]:
@@ -166,10 +130,3 @@ def checked_polarity(polarity: ArrayLike, n_contacts: int | None, *, ndim: int) 
     if rows.size and (rows.dtype.kind not in "iu" or rows.max() > 1 or rows.min() < -1):
         raise ConfigurationError("polarity must hold the integers -1, 0 and +1 only")
     return rows.astype(np.int8, copy=False)
-
-
-def _check_contact_count(n_contacts: int) -> None:
-    if not 0 < n_contacts <= MAX_CONTACTS:
-        raise ConfigurationError(
-            f"{n_contacts} contacts: ids are defined for 1 to {MAX_CONTACTS} contacts"
-        )

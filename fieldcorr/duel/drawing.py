@@ -10,7 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-CASE = "case"
+from fieldcorr.layout import CASE, array_axes
+
 _GAP = 0.3
 
 
@@ -29,7 +30,7 @@ def draw_array(
         x to the patient's left, z rostral.
     """
     paddle = [e for e, name in enumerate(names) if name != CASE]
-    left, rostral = _array_axes(positions[paddle][:, [0, 2]])
+    left, rostral = array_axes(positions[paddle])
     columns, rows = _levels(-left), _levels(-rostral)
     width = max(len(names[e]) for e in paddle)
     cells = [[" " * (width + 3)] * (columns.max() + 1) for _ in range(rows.max() + 1)]
@@ -53,18 +54,6 @@ def draw_pair(left: Sequence[str], right: Sequence[str], titles: tuple[str, str]
 def _cell(name: str, sign: int, width: int) -> str:
     text = name.rjust(width)
     return {0: f" {text}  ", 1: f"[{text}+]", -1: f"({text}-)"}[sign]
-
-
-def _array_axes(points: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return coordinates along the array's own axes, so that a tilted paddle is drawn upright."""
-    centred = points - points.mean(axis=0)
-    if len(points) < 2:
-        return centred[:, 0], centred[:, 1]
-    _, size, axes = np.linalg.svd(centred, full_matrices=False)
-    along = axes[0] if axes[0, 1] >= 0.0 else -axes[0]
-    if size[0] < 1.2 * size[1] or along[1] < 0.5:
-        return centred[:, 0], centred[:, 1]
-    return centred @ np.array([along[1], -along[0]]), centred @ along
 
 
 def _levels(values: NDArray[np.float64]) -> NDArray[np.int64]:

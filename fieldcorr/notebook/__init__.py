@@ -1,8 +1,6 @@
 """What objects look like in a notebook: short HTML with the array drawn inline as SVG.
 
-What flows in: names, positions and plain figures. What flows out: strings. Nothing but the standard
-library and numpy is needed, so that stores and duels stay light; ``layout`` knows where contacts
-lie, ``svg`` draws them, ``html`` sets tables, ``cards`` puts together the summary of each class.
+Nothing but the standard library and numpy is needed, so that stores and duels stay light.
 """
 
 from fieldcorr.layout import ArrayLayout, layout_of

@@ -1,16 +1,18 @@
-"""The summary of each class that a notebook may show.
+"""What a model, mesh, lead field, store or duel engine looks like in a notebook: HTML.
 
-What flows in: a model, mesh, lead field, store or duel engine. What flows out: HTML. The classes
-call these from ``_repr_html_``; nothing is computed that the object would not answer at once.
+The classes call these from ``_repr_html_``; nothing is computed that takes time. Colours are left
+to the notebook's theme, but for the pictures, which bring a white background.
 """
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from html import escape
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fieldcorr.configurations.text import format_configuration
-from fieldcorr.layout import layout_of
-from fieldcorr.notebook.html import card
+from fieldcorr.layout import CASE, layout_of
 from fieldcorr.notebook.svg import array_svg
 from fieldcorr.notebook.units import count, prefix, quantity
 
@@ -62,7 +64,7 @@ def mesh_card(mesh: "Mesh") -> str:
     volumes = np.bincount(mesh.cell_tags, mesh.volumes(), minlength=len(mesh.tissues))
     parts = [f"{name} {_volume(v)}" for name, v in zip(mesh.tissues, volumes, strict=True)]
     areas = np.bincount(mesh.facet_tags, mesh.facet_areas(), minlength=len(mesh.facet_names))
-    contacts = [k for k, name in enumerate(mesh.facet_names) if name not in ("outer", "case")]
+    contacts = [k for k, name in enumerate(mesh.facet_names) if name not in ("outer", CASE)]
     size = np.ptp(mesh.points, axis=0) if mesh.n_points else np.zeros(3)
     rows = {
         "tetrahedra": count(mesh.n_cells),
@@ -98,14 +100,13 @@ def lead_field_card(field: "LeadField") -> str:
 def store_card(store: "Store") -> str:
     """Return the summary of a store; its arrays are not read, but for one polarity."""
     settings = store.record("settings")
-    kept = [name for name, there in (("matrix", store.has_matrix), ("fields", store.has_fields))
-            if there]  # fmt: skip
+    kept = ["matrix"] * store.has_matrix + ["fields"] * store.has_fields
     rows = {
         "file": f"{store.path.name}, {quantity(store.path.stat().st_size, 'B')}",
         "configurations": f"{count(len(store))} of {len(store.contact_names)} electrodes",
         "embedding": f"rank {store.rank}",
-        "compared": str(_plain(settings.get("measure"), "kind")),
-        "drive": str(_plain(settings.get("drive"), "mode")),
+        "compared": str(_entry(settings, "measure", "kind")),
+        "drive": str(_entry(settings, "drive", "mode")),
         "neighbours": f"{count(store.nnz)} pairs with r > {store.threshold:g}"
         + (f", at most {store.top_k} each" if store.top_k else ""),
         "also kept": ", ".join(kept) or "nothing (slim)",
@@ -116,7 +117,7 @@ def store_card(store: "Store") -> str:
     polarity = store.polarity[example]
     caption = f"{example}: {format_configuration(polarity, store.contact_names)}"
     picture = array_svg(layout_of(store), polarity)
-    return card(f"Store {settings.get('model', '')}", rows, pictures=[(picture, caption)])
+    return card(f"Store {_entry(settings, 'model')}", rows, pictures=[(picture, caption)])
 
 
 def duel_card(engine: "Engine") -> str:
@@ -153,13 +154,14 @@ def _name(engine: "Engine", arm: int) -> str:
     return label if label == str(arm) else f"{label} (row {arm})"
 
 
-def _array_of(source: Any) -> str:
+def _array_of(source: "Mesh | LeadField") -> str:
     """Return the picture of the array; nothing for a mesh without contacts."""
     layout = layout_of(source)
     return array_svg(layout) if len(layout.names) else ""
 
 
-def _span(values: Any, unit: str) -> str:
+def _span(values: NDArray[np.float64], unit: str) -> str:
+    """Return the range of some values with their unit."""
     letter, factor = prefix(float(np.max(np.abs(values))))
     low, high = np.min(values) / factor, np.max(values) / factor
     return f"{low:.3g}\u2013{high:.3g} {letter}{unit}"
@@ -172,14 +174,59 @@ def _volume(cubic_metres: float) -> str:
     return f"{cubic_metres:.3g} m\u00b3"
 
 
-def _plain(table: Any, key: str) -> Any:
-    return table.get(key, "unknown") if isinstance(table, dict) else table
+def _entry(record: object, *keys: str) -> object:
+    """Return an entry of the provenance, which other programs may have written in other shapes."""
+    for key in keys:
+        record = record.get(key) if isinstance(record, dict) else None
+    return "unknown" if record is None else record
 
 
-def _estimate(record: Any) -> str:
+def _estimate(record: object) -> str:
     """Return the error estimate in a few words."""
     for key, way in (("companion", "companion mesh"), ("order_one", "bound by order 1")):
-        found = record.get(key) if isinstance(record, dict) else None
-        if found:
-            return f"{found['max']:.1e} at most, p99 {found['p99']:.1e} ({way})"
+        largest, usual = _entry(record, key, "max"), _entry(record, key, "p99")
+        if isinstance(largest, int | float) and isinstance(usual, int | float):
+            return f"{largest:.1e} at most, p99 {usual:.1e} ({way})"
     return "not estimated"
+
+
+def card(
+    heading: str,
+    rows: Mapping[str, str],
+    *,
+    note: str = "",
+    pictures: Iterable[tuple[str, str]] = (),
+) -> str:
+    """Return a card.
+
+    Parameters
+    ----------
+    heading
+        What the object is.
+    rows
+        Names and values.
+    note
+        A sentence above the rows.
+    pictures
+        (SVG, caption) pairs, shown at the right.
+    """
+    sentence = f'<div style="max-width:34em;margin-bottom:4px">{escape(note)}</div>' if note else ""
+    drawn = "".join(_picture(svg, caption) for svg, caption in pictures if svg)
+    return (
+        '<div style="display:flex;gap:16px;align-items:flex-start;font-size:90%">'
+        f"<div><div><b>{escape(heading)}</b></div>{sentence}{_table(rows)}</div>{drawn}</div>"
+    )
+
+
+def _table(rows: Mapping[str, str]) -> str:
+    cells = "".join(
+        '<tr><td style="text-align:left;padding:1px 10px 1px 0;vertical-align:top;opacity:0.7">'
+        f'{escape(name)}</td><td style="text-align:left;padding:1px 0">{escape(value)}</td></tr>'
+        for name, value in rows.items()
+    )
+    return f'<table style="border-collapse:collapse;margin:0">{cells}</table>'
+
+
+def _picture(svg: str, caption: str) -> str:
+    below = f'<div style="text-align:center">{escape(caption)}</div>' if caption else ""
+    return f'<div><div style="background:#ffffff">{svg}</div>{below}</div>'

@@ -1,10 +1,10 @@
-"""The array as an inline SVG.
+"""The array as an inline SVG, and the marks and colours that every picture of an array shares.
 
-What flows in: a layout and, if wanted, polarities. What flows out: an SVG element as text. Seen
-from dorsal with rostral up, so the patient's left is on the left. An anode is an open box with a
-plus, a cathode a filled one with a minus: they differ without colour.
+Seen from dorsal with rostral up, so the patient's left is on the left. An anode is an open box with
+a plus, a cathode a filled one with a minus: they differ without colour.
 """
 
+from dataclasses import dataclass
 from html import escape
 
 import numpy as np
@@ -13,14 +13,33 @@ from numpy.typing import ArrayLike, NDArray
 from fieldcorr.configurations.text import checked_polarity, format_configuration
 from fieldcorr.layout import CASE, ArrayLayout
 
-ANODE, CATHODE, OFF = "#b3400a", "#0b5a8f", "#8a8a8a"
-"""Colours of text and edges: vermilion, blue and grey, dark enough on white."""
+FloatArray = NDArray[np.float64]
+
+INK = "#333333"
 PADDLE = "#f1efea"
 STRETCH = 3.0
 """Widths are drawn larger than lengths by this factor; the columns would be too thin to label."""
+ANODE, CATHODE, OFF, WHITE = "#b3400a", "#0b5a8f", "#8a8a8a", "#ffffff"
+"""Colours of text and edges: vermilion, blue and grey, dark enough on white."""
 MINUS = "\u2212"
 
-FloatArray = NDArray[np.float64]
+
+@dataclass(frozen=True)
+class Mark:
+    """How a contact is drawn: colours of edge, area and text, and the sign after its name."""
+
+    edge: str
+    fill: str
+    ink: str
+    sign: str
+
+
+CONTACT_MARKS = {
+    1: Mark(ANODE, WHITE, ANODE, "+"),
+    -1: Mark(CATHODE, CATHODE, WHITE, MINUS),
+    0: Mark(OFF, WHITE, INK, ""),
+}
+"""Marks of anodes, cathodes and contacts that are off, by polarity."""
 
 
 def array_svg(layout: ArrayLayout, polarity: ArrayLike | None = None, *, height: int = 240) -> str:
@@ -43,7 +62,7 @@ def array_svg(layout: ArrayLayout, polarity: ArrayLike | None = None, *, height:
     scale, shapes, width = _to_pixels(layout, height)
     parts = [_paddle(layout, scale)]
     parts += [_contact(shapes[e], layout.names[e], int(signs[e])) for e in layout.on_array]
-    parts.append(_side_marks(width, height))
+    parts.append(_side_marks(width))
     if layout.has_case:
         sign = int(signs[layout.names.index(CASE)])
         parts.append(_contact(_case_box(width, height), CASE, sign))
@@ -92,18 +111,16 @@ def _paddle(layout: ArrayLayout, scale: _Scale) -> str:
 
 def _contact(outline: FloatArray, name: str, sign: int) -> str:
     """Draw one contact: name and sign inside its outline."""
-    colour = {1: ANODE, -1: CATHODE, 0: OFF}[sign]
-    fill = {1: "#ffffff", -1: CATHODE, 0: "#ffffff"}[sign]
-    text = {1: ANODE, -1: "#ffffff", 0: "#555555"}[sign]
-    label = escape(name) + {1: "+", -1: MINUS, 0: ""}[sign]
+    mark = CONTACT_MARKS[sign]
+    label = escape(name) + mark.sign
     weight, line = ("bold", 2) if sign else ("normal", 0.8)
     x, y = outline.mean(axis=0)
     size = _font_size(outline, label)
     return (
-        f'<polygon points="{_points(outline)}" fill="{fill}" stroke="{colour}" '
+        f'<polygon points="{_points(outline)}" fill="{mark.fill}" stroke="{mark.edge}" '
         f'stroke-width="{line}"/>'
         f'<text x="{x:.1f}" y="{y + 0.36 * size:.1f}" font-size="{size:.1f}" '
-        f'font-weight="{weight}" text-anchor="middle" fill="{text}">{label}</text>'
+        f'font-weight="{weight}" text-anchor="middle" fill="{mark.ink}">{label}</text>'
     )
 
 
@@ -113,8 +130,8 @@ def _font_size(outline: FloatArray, label: str) -> float:
     return max(5.0, min(11.0, 0.95 * width / (0.68 * max(len(label), 2))))
 
 
-def _side_marks(width: float, height: float) -> str:
-    style = 'font-size="10" fill="#555555"'
+def _side_marks(width: float) -> str:
+    style = f'font-size="10" fill="{INK}"'
     return (
         f'<text x="2" y="11" {style}>L</text>'
         f'<text x="{width - 2:.0f}" y="11" text-anchor="end" {style}>R</text>'
@@ -123,15 +140,9 @@ def _side_marks(width: float, height: float) -> str:
 
 
 def _case_box(width: float, height: float) -> FloatArray:
-    x, half = 0.5 * width, 20.0
-    return np.array(
-        [
-            [x - half, height - 19.0],
-            [x + half, height - 19.0],
-            [x + half, height - 3.0],
-            [x - half, height - 3.0],
-        ]
-    )
+    left, right = 0.5 * width - 20.0, 0.5 * width + 20.0
+    top, bottom = height - 19.0, height - 3.0
+    return np.array([[left, top], [right, top], [right, bottom], [left, bottom]])
 
 
 def _points(outline: FloatArray) -> str:

@@ -1,13 +1,8 @@
-"""SI prefixes: figures as people write them.
-
-What flows in: values in SI units. What flows out: a prefix with its factor, or a short text.
-"""
+"""Values in SI units, written with prefixes as people write them."""
 
 import math
 
-PREFIXES = {
-    -12: "p", -9: "n", -6: "\u00b5", -3: "m", 0: "", 3: "k", 6: "M", 9: "G",
-}  # fmt: skip
+PREFIXES = {-12: "p", -9: "n", -6: "\u00b5", -3: "m", 0: "", 3: "k", 6: "M", 9: "G"}
 
 
 def prefix(largest: float) -> tuple[str, float]:

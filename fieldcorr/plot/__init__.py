@@ -1,6 +1,5 @@
 """Pictures for notebooks and papers, made with matplotlib.
 
-What flows in: models, lead fields, stores, experiments and duel engines. What flows out: figures.
 Every function returns the figure; those with one panel take an axes (``ax``), those with several a
 figure (``figure``) to draw in. Values are in SI units with prefixes; maps of signed values are
 centred on zero; the patient's left and rostral are marked.

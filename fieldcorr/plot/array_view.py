@@ -1,13 +1,12 @@
 """Pictures of the array: one configuration, several side by side, the neighbours of one.
 
-What flows in: anything that knows the array (model, lead field, store, layout) and configurations
-as text, polarity or row. What flows out: figures seen from dorsal, rostral up, the patient's left
-on the left. Anodes are open boxes with a plus, cathodes filled ones with a minus.
+Seen from dorsal, rostral up, the patient's left on the left. Anodes are open boxes with a plus,
+cathodes filled ones with a minus.
 """
 
 from collections.abc import Sequence
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,20 +18,14 @@ from fieldcorr.configurations.text import (
 )
 from fieldcorr.errors import ConfigurationError
 from fieldcorr.layout import CASE, ArrayLayout, layout_of
-from fieldcorr.notebook.svg import STRETCH
-from fieldcorr.plot.fitted import FittedText
+from fieldcorr.notebook.svg import CONTACT_MARKS, INK, PADDLE, STRETCH
 from fieldcorr.plot.style import (
-    ANODE,
-    CATHODE,
-    INK,
-    MINUS,
-    OFF,
-    PADDLE,
     SMALL,
     Axes,
     Figure,
     FloatArray,
     SubFigure,
+    Text,
     axes_or_new,
     figure_of,
     new_figure,
@@ -49,7 +42,7 @@ PANEL = (1.4, 3.1)
 _MM = 1e3
 
 
-def polarity_of(source: Any, configuration: Configuration) -> NDArray[np.int8]:
+def polarity_of(source: object, configuration: Configuration) -> NDArray[np.int8]:
     """Return the polarity (E,) of a text, a polarity vector, or a row of a store."""
     names = layout_of(source).names
     if isinstance(configuration, str):
@@ -59,18 +52,19 @@ def polarity_of(source: Any, configuration: Configuration) -> NDArray[np.int8]:
             raise ConfigurationError(
                 f"configuration {configuration}: only a store has rows; give a text or a polarity"
             )
-        row = source.checked_row(int(np.asarray(configuration)))
-        return np.asarray(source.polarity[row], dtype=np.int8)
+        store = cast("Store", source)
+        row = store.checked_row(np.asarray(configuration).item())
+        return np.asarray(store.polarity[row], dtype=np.int8)
     return checked_polarity(configuration, len(names), ndim=1)
 
 
-def text_of(source: Any, configuration: Configuration) -> str:
+def text_of(source: object, configuration: Configuration) -> str:
     """Return the text form of a configuration."""
     return format_configuration(polarity_of(source, configuration), layout_of(source).names)
 
 
 def array(
-    source: Any,
+    source: object,
     configuration: Configuration | None = None,
     *,
     ax: Axes | None = None,
@@ -105,7 +99,7 @@ def array(
 
 
 def arrays(
-    source: Any,
+    source: object,
     configurations: Sequence[Configuration],
     *,
     titles: Sequence[str] | None = None,
@@ -203,24 +197,11 @@ def _mark_sides(ax: Axes) -> None:
 
 
 def _draw_contact(ax: Axes, outline: FloatArray, name: str, sign: int) -> None:
-    edge = {1: ANODE, -1: CATHODE, 0: OFF}[sign]
-    _add_outline(
-        ax,
-        outline,
-        facecolor=CATHODE if sign < 0 else "white",
-        edgecolor=edge,
-        linewidth=1.8 if sign else 0.6,
-        zorder=2,
-    )
-    ax.add_artist(
-        FittedText(
-            outline,
-            name + {1: "+", -1: MINUS, 0: ""}[sign],
-            fontweight="bold" if sign else "normal",
-            color={1: ANODE, -1: "white", 0: INK}[sign],
-            zorder=3,
-        )
-    )
+    mark = CONTACT_MARKS[sign]
+    line, weight = (1.8, "bold") if sign else (0.6, "normal")
+    _add_outline(ax, outline, facecolor=mark.fill, edgecolor=mark.edge, linewidth=line, zorder=2)
+    label = FittedText(outline, name + mark.sign, fontweight=weight, color=mark.ink, zorder=3)
+    ax.add_artist(label)
 
 
 def _draw_case(ax: Axes, sign: int) -> None:
@@ -235,3 +216,44 @@ def _add_outline(ax: Axes, outline: FloatArray, **style: Any) -> None:
     from matplotlib.patches import Polygon
 
     ax.add_patch(Polygon(outline, closed=True, **style))
+
+
+# -- labels that fit into boxes, whatever size the picture gets -----------------------------------
+
+LARGEST = SMALL + 1.0
+"""Largest font, points."""
+_WIDTH_PER_CHARACTER = 0.72
+"""Width of a bold character over the font size, about."""
+
+
+class FittedText(Text):
+    """A text in the middle of a box.
+
+    Parameters
+    ----------
+    box
+        (n, 2) corners in data coordinates.
+    text
+        What is written.
+    style
+        Further properties of a matplotlib text.
+    """
+
+    def __init__(self, box: FloatArray, text: str, **style: Any) -> None:
+        x, y = box.mean(axis=0)
+        super().__init__(float(x), float(y), text, ha="center", va="center_baseline", **style)
+        self._box = box
+        self.set_in_layout(False)
+
+    def draw(self, renderer: Any) -> None:
+        """Choose the font for the axes as they are, and draw."""
+        self.fit()
+        super().draw(renderer)
+
+    def fit(self) -> None:
+        """Set the largest font, up to :data:`LARGEST`, with which the text fits the box."""
+        if self.axes is None or self.figure is None:
+            return
+        extent = np.ptp(self.axes.transData.transform(self._box), axis=0) * 72.0 / self.figure.dpi
+        across = 0.92 * extent[0] / (_WIDTH_PER_CHARACTER * max(len(self.get_text()), 2))
+        self.set_fontsize(max(1.0, min(across, 0.75 * extent[1], LARGEST)))

@@ -1,11 +1,11 @@
 """Pictures of r: ordered heat map, distribution, sizes of neighbourhoods, map of the embedding.
 
-What flows in: a store, or a square matrix of r (for the map: a store or unit rows). What flows out:
-figures. Large sets are represented by evenly spread rows, and the title says so.
+Each takes a store or a square matrix of r (the map: a store or unit rows). Large sets are
+represented by evenly spread rows, and the title says so.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -268,20 +268,21 @@ def _ring(ax: Axes, point: FloatArray, name: str) -> None:
 # -- where r comes from ---------------------------------------------------------------------------
 
 
-def _is_plain(source: Any) -> bool:
-    return not hasattr(source, "row")
+def _is_store(source: "Store | ArrayLike") -> TypeGuard["Store"]:
+    return hasattr(source, "row")
 
 
-def _unit_rows(source: Any) -> FloatArray:
-    return np.asarray(source if _is_plain(source) else source.embedding, dtype=np.float64)
+def _unit_rows(source: "Store | ArrayLike") -> FloatArray:
+    return np.asarray(source.embedding if _is_store(source) else source, dtype=np.float64)
 
 
-def _size(source: Any) -> int:
-    if _is_plain(source):
-        r = np.asarray(source)
-        if r.ndim != 2 or r.shape[0] != r.shape[1]:
-            raise CorrelationError(f"r has shape {r.shape}: a store or a square matrix is needed")
-    return len(source)
+def _size(source: "Store | ArrayLike") -> int:
+    if _is_store(source):
+        return len(source)
+    r = np.asarray(source)
+    if r.ndim != 2 or r.shape[0] != r.shape[1]:
+        raise CorrelationError(f"r has shape {r.shape}: a store or a square matrix is needed")
+    return len(r)
 
 
 def _spread(total: int, most: int) -> NDArray[np.int64]:
@@ -289,14 +290,14 @@ def _spread(total: int, most: int) -> NDArray[np.int64]:
     return np.unique(np.linspace(0, total - 1, min(total, most)).astype(np.int64))
 
 
-def _rows_of(source: Any, rows: NDArray[np.int64]) -> NDArray[Any]:
+def _rows_of(source: "Store | ArrayLike", rows: NDArray[np.int64]) -> NDArray[Any]:
     """Return rows of r, (m, K)."""
-    if _is_plain(source):
-        return np.asarray(source)[rows]
-    return np.stack([source.row(int(row)) for row in rows])
+    if _is_store(source):
+        return np.stack([source.row(int(row)) for row in rows])
+    return np.asarray(source)[rows]
 
 
-def _pairs(source: Any, most: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
+def _pairs(source: "Store | ArrayLike", most: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """Return r of some configurations with all others but themselves, and their rows."""
     rows = _spread(_size(source), most)
     r = _rows_of(source, rows)
@@ -305,16 +306,16 @@ def _pairs(source: Any, most: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
     return r[other], rows
 
 
-def _row(source: Any, configuration: int | str) -> int:
-    if isinstance(configuration, str):
-        if _is_plain(source):
-            raise CorrelationError(f"configuration {configuration!r}: only a store knows texts")
+def _row(source: "Store | ArrayLike", configuration: int | str) -> int:
+    if not isinstance(configuration, str):
+        return int(configuration)
+    if _is_store(source):
         return int(source.index_of(configuration))
-    return int(configuration)
+    raise CorrelationError(f"configuration {configuration!r}: only a store knows texts")
 
 
-def _name(source: Any, row: int) -> str:
-    return str(row) if _is_plain(source) else str(source.texts[row])
+def _name(source: "Store | ArrayLike", row: int) -> str:
+    return str(source.texts[row]) if _is_store(source) else str(row)
 
 
 def _part(shown: int, total: int) -> str:

@@ -1,14 +1,13 @@
 """Pictures of duels: regret of simulated experiments, and how a session narrowed.
 
-What flows in: an experiment or its CSV file; an engine, or a journal and its store. What flows out:
-figures. The history of a session is replayed event by event, which is all that a session is.
+The history of a session is replayed event by event, which is all that a session is.
 """
 
 import csv
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,16 +82,17 @@ def regret(
     return figure_of(ax)
 
 
-def _curves(experiment: Any) -> Iterator[tuple[str, FloatArray, FloatArray]]:
+def _curves(
+    experiment: "Experiment | str | Path",
+) -> Iterator[tuple[str, FloatArray, FloatArray]]:
     """Yield (name, mean (T,), deviation (T,)) of every player."""
-    if hasattr(experiment, "outcomes"):
+    if isinstance(experiment, str | Path):
+        for name, rows in _read_curves(Path(experiment)).items():
+            values = np.array(rows)
+            yield name, values[:, 0], values[:, 1]
+    else:
         for outcome in experiment.outcomes:
             yield outcome.player.name, outcome.mean, outcome.deviation
-        return
-    table = _read_curves(Path(experiment))
-    for name, rows in table.items():
-        values = np.array(rows)
-        yield name, values[:, 0], values[:, 1]
 
 
 def _read_curves(path: Path) -> dict[str, list[tuple[float, float]]]:
@@ -228,4 +228,4 @@ def _draw_arm(ax: Axes, went: Course, k: int, name: str) -> None:
     middle, radius = went.estimate[:, k], went.radius[:, k]
     ax.plot(went.duels, middle, color=colour, linestyle=dash, label=name)
     low, high = np.clip(middle - radius, 0.0, 1.0), np.clip(middle + radius, 0.0, 1.0)
-    ax.fill_between(went.duels, low, high, color=colour, alpha=0.12, linewidth=0, step=None)
+    ax.fill_between(went.duels, low, high, color=colour, alpha=0.12, linewidth=0)

@@ -1,7 +1,4 @@
-"""Orders in which a correlation matrix shows its blocks.
-
-What flows in: a square part of r. What flows out: a permutation of its rows.
-"""
+"""Orders in which a correlation matrix shows its blocks."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,8 +1,4 @@
-"""Pictures of accuracy: the mesh study, and convergence under refinement.
-
-What flows in: the record that ``scripts/study`` writes, or errors by element size. What flows out:
-figures with logarithmic axes, aims and theoretical slopes marked.
-"""
+"""Pictures of accuracy: the mesh study, and convergence under refinement."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -1,11 +1,11 @@
 """What all plots share: colours, sizes, new figures, labels with SI prefixes.
 
-What flows in: an axes or nothing. What flows out: an axes to draw in. matplotlib is imported here
-first, so that its absence is said in one line; its settings (rcParams) are never changed.
+matplotlib is imported here first, so that its absence is said in one line; its settings (rcParams)
+are never changed.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from fieldcorr.errors import MissingExtraError
 from fieldcorr.notebook.svg import ANODE as ANODE
 from fieldcorr.notebook.svg import CATHODE as CATHODE
+from fieldcorr.notebook.svg import INK as INK
 from fieldcorr.notebook.svg import MINUS as MINUS
 from fieldcorr.notebook.svg import OFF as OFF
 from fieldcorr.notebook.svg import PADDLE as PADDLE
@@ -28,15 +29,22 @@ except ImportError as error:
         "plots need matplotlib: install fieldcorr[plot], or matplotlib itself"
     ) from error
 
+if TYPE_CHECKING:
+    from matplotlib.patheffects import AbstractPathEffect
+
 DIVERGING = "RdBu_r"
 """Red above zero, blue below: told apart by every common kind of colour vision."""
 SEQUENTIAL = "YlGnBu"
 """Light below and dark above, so that dark lines and labels stay legible over most of a picture."""
-INK = "#333333"
 FAINT = "#999999"
 SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 """Okabe and Ito's colours, told apart by every common kind of colour vision."""
-DASHES: Sequence[Any] = ("-", (0, (5, 1.5)), (0, (1.5, 1)), (0, (5, 1.5, 1, 1.5)))
+DASHES: Sequence[str | tuple[int, tuple[float, ...]]] = (
+    "-",
+    (0, (5, 1.5)),
+    (0, (1.5, 1)),
+    (0, (5, 1.5, 1, 1.5)),
+)
 MARKS = ("o", "s", "^", "D", "v", "P", "X")
 WIDTH = 7.0
 """Width of a full figure in inches: that of a notebook."""
@@ -87,7 +95,7 @@ def tidy(ax: Axes) -> None:
         ax.spines[side].set_visible(False)
 
 
-def halo() -> list[Any]:
+def halo() -> "list[AbstractPathEffect]":
     """Return the path effect that sets text off from what lies behind it."""
     from matplotlib.patheffects import withStroke
 

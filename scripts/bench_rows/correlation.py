@@ -257,11 +257,11 @@ def features_blas(k: int, kind: str) -> Measured:
 
 def count_rules() -> Measured:
     """Prepare counting the configurations of the bundled array whose groups hang together."""
-    from fieldcorr.configurations.rules import Contacts, count
+    from fieldcorr.configurations.rules import ContactGrid, count
     from fieldcorr.model import Rules, load_model
 
     model = load_model("lumbosacral-565")
-    contacts = Contacts(model.electrode_names, model.electrode_positions_m)
+    contacts = ContactGrid(model.electrode_names, model.electrode_positions_m)
     table = {"preset": "all", "connected": ["cathodes", "anodes"]}
     rules, small = Rules.model_validate(table), Rules.model_validate(table | {"active_max": 2})
     count(small, contacts)

@@ -111,6 +111,7 @@ def test_check_says_sound_or_names_what_is_not(store: Store, tmp_path: Path) -> 
     assert code == 2
 
 
+@pytest.mark.slow
 def test_killed_from_outside_at_random_times(store: Store, tmp_path: Path) -> None:
     """SIGKILL at any time: during imports, solving, tiles or the move."""
     rng = np.random.default_rng(9)
@@ -131,6 +132,7 @@ def test_killed_from_outside_at_random_times(store: Store, tmp_path: Path) -> No
     assert not output.with_name("killed.h5.partial").exists()
 
 
+@pytest.mark.slow
 def test_an_interrupted_batch_says_so_and_goes_on(
     store: Store, cache: Path, tmp_path: Path
 ) -> None:

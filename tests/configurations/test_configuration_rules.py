@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fieldcorr.configurations import rules as module
 from fieldcorr.configurations.rules import (
     PRESETS,
-    Contacts,
+    ContactGrid,
     count,
     enumerate_configurations,
     iterate_configurations,
@@ -47,7 +47,7 @@ class Given:
     exclude: tuple[str, ...] = ()
 
 
-def grid(*columns: list[float], width: float = 3.0, case: bool = False) -> Contacts:
+def grid(*columns: list[float], width: float = 3.0, case: bool = False) -> ContactGrid:
     """Contacts in columns from left to right, each given by its rostral positions in mm."""
     places = [
         (-width * n, 0.0, z) for n, column in enumerate(columns) for z in sorted(column)[::-1]
@@ -56,7 +56,7 @@ def grid(*columns: list[float], width: float = 3.0, case: bool = False) -> Conta
     if case:
         places.append((150.0, 30.0, -80.0))
         names.append("case")
-    return Contacts(tuple(names), np.array(places) * 1e-3)
+    return ContactGrid(tuple(names), np.array(places) * 1e-3)
 
 
 # Two columns of three side by side; 1-2-1 shifted by half a pitch; one row of three and the case.
@@ -143,7 +143,7 @@ def satisfies(known: dict[str, Any], rules: Given) -> bool:
     )
 
 
-def _is_guarded(e: int, anodes: set[int], contacts: Contacts) -> bool:
+def _is_guarded(e: int, anodes: set[int], contacts: ContactGrid) -> bool:
     """Look for anodes directly above and below in the same column."""
     place = contacts.positions_m
     column = [f for f in range(len(place)) if place[f, 0] == place[e, 0]]
@@ -156,7 +156,7 @@ def _is_guarded(e: int, anodes: set[int], contacts: Contacts) -> bool:
     )
 
 
-def _images(contacts: Contacts) -> list[tuple[int, int]]:
+def _images(contacts: ContactGrid) -> list[tuple[int, int]]:
     place = np.round(contacts.positions_m * 1e3, 6)
     body = [e for e in range(contacts.size) if contacts.names[e] != "case"]
     twice = place[body, 0].min() + place[body, 0].max()
@@ -192,6 +192,7 @@ rule_sets = st.builds(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=400)
 @given(rule_sets, st.integers(0, len(ARRAYS) - 1), st.booleans())
 def test_every_rule_against_brute_force(rules: Given, number: int, symmetric: bool) -> None:
@@ -208,7 +209,7 @@ def test_every_rule_against_brute_force(rules: Given, number: int, symmetric: bo
 
 
 @pytest.mark.parametrize(("contacts", "near"), ARRAYS)
-def test_neighbours_of_small_arrays(contacts: Contacts, near: set[tuple[int, int]]) -> None:
+def test_neighbours_of_small_arrays(contacts: ContactGrid, near: set[tuple[int, int]]) -> None:
     found = {(int(e), int(f)) for e, f in np.argwhere(contacts.neighbours) if e < f}
     assert found == near
     assert np.array_equal(contacts.neighbours, contacts.neighbours.T)
@@ -221,7 +222,7 @@ def test_the_paddle_is_read_the_same_however_it_lies() -> None:
     turn = np.deg2rad(12.0)
     yaw = np.array([[np.cos(turn), 0, np.sin(turn)], [0, 1, 0], [-np.sin(turn), 0, np.cos(turn)]])
     pitch = np.array([[1, 0, 0], [0, np.cos(turn), -np.sin(turn)], [0, np.sin(turn), np.cos(turn)]])
-    tilted = Contacts(PADDLE.names, PADDLE.positions_m @ (yaw @ pitch).T + [0.003, 0.01, -0.02])
+    tilted = ContactGrid(PADDLE.names, PADDLE.positions_m @ (yaw @ pitch).T + [0.003, 0.01, -0.02])
     assert np.array_equal(tilted.neighbours, PADDLE.neighbours)
     assert np.array_equal(tilted.mirror, PADDLE.mirror)
     assert tilted.guards == PADDLE.guards
@@ -291,7 +292,7 @@ def test_blocks_together_are_the_whole(block: int) -> None:
     np.testing.assert_array_equal(np.concatenate(blocks), enumerate_configurations(rules, PAIRS))
 
 
-def texts(rules: Given, contacts: Contacts) -> list[str]:
+def texts(rules: Given, contacts: ContactGrid) -> list[str]:
     return [
         format_configuration(r, contacts.names) for r in enumerate_configurations(rules, contacts)
     ]
@@ -306,7 +307,7 @@ def test_lists_add_and_take_away() -> None:
     assert found == sorted(found, key=lambda t: configuration_ids([_row(t, PAIRS)])[0])
 
 
-def _row(text: str, contacts: Contacts) -> NDArray[np.int8]:
+def _row(text: str, contacts: ContactGrid) -> NDArray[np.int8]:
     from fieldcorr.configurations.text import parse_configuration
 
     return parse_configuration(text, contacts.names)
@@ -384,6 +385,8 @@ def test_sets_too_large_for_a_table_hang_together_as_well(monkeypatch: pytest.Mo
 
 def test_positions_must_match_names() -> None:
     with pytest.raises(ConfigurationError, match="shape"):
-        Contacts(("0", "1"), np.zeros((3, 3)))
+        ContactGrid(("0", "1"), np.zeros((3, 3)))
+    with pytest.raises(ConfigurationError, match="finite"):
+        ContactGrid(("0", "1"), np.full((2, 3), np.nan))
     with pytest.raises(ConfigurationError, match="1 contacts"):
-        count(Given(), Contacts(("0",), np.zeros((1, 3))))
+        count(Given(), ContactGrid(("0",), np.zeros((1, 3))))

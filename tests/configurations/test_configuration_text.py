@@ -10,7 +10,6 @@ from fieldcorr.configurations.text import (
     configuration_ids,
     format_configuration,
     parse_configuration,
-    polarity_from_ids,
 )
 from fieldcorr.errors import ConfigurationError
 
@@ -47,7 +46,6 @@ def test_id_of_a_known_row() -> None:
 def test_ids_and_rows_are_one_to_one(polarity: np.ndarray) -> None:
     ids = configuration_ids(polarity)
     assert ids.dtype == np.int64
-    assert np.array_equal(polarity_from_ids(ids, polarity.shape[1]), polarity)
     digits = {0: 0, 1: 1, -1: 2}
     for row, code in zip(polarity.tolist(), ids.tolist(), strict=True):
         assert code == sum(digits[p] * 3**e for e, p in enumerate(row))
@@ -98,12 +96,6 @@ def test_float_polarity_is_refused() -> None:
 def test_shape_is_checked(shape: tuple[int, ...]) -> None:
     with pytest.raises(ConfigurationError, match="shape"):
         configuration_ids(np.zeros(shape, np.int8))
-
-
-@pytest.mark.parametrize("code", [-1, 3**4])
-def test_ids_out_of_range_are_refused(code: int) -> None:
-    with pytest.raises(ConfigurationError, match=str(code)):
-        polarity_from_ids([0, code], 4)
 
 
 def test_ids_need_at_most_39_contacts() -> None:

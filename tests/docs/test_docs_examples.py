@@ -31,6 +31,7 @@ def workplace(
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: str(page.relative_to(ROOT)))
 def test_examples_run(
     page: Path,

@@ -17,6 +17,8 @@ from fieldcorr.cli import build_app
 from fieldcorr.model.schema import ModelFile
 from tests.docs.conftest import ROOT
 
+pytestmark = pytest.mark.slow
+
 PACKAGES = (
     "fieldcorr.model",
     "fieldcorr.mesh",

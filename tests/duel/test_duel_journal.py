@@ -270,6 +270,7 @@ def test_a_journal_of_another_format_or_algorithm_is_refused(tmp_path: Path) -> 
         Session.open(tmp_path / "missing.journal", MATRIX)
 
 
+@pytest.mark.slow
 def test_killed_a_hundred_times_nothing_is_lost_or_counted_twice(tmp_path: Path) -> None:
     path = tmp_path / "a.journal"
     command = [sys.executable, "-m", "tests.duel.killing", str(path), "100", "7"]

@@ -44,6 +44,7 @@ def test_all_five_are_there() -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebook_runs(path: Path, kernel: str, tmp_path: Path) -> None:
     notebook = read(path)

@@ -12,8 +12,7 @@ from matplotlib.patches import Polygon
 from fieldcorr import plot
 from fieldcorr.errors import ConfigurationError
 from fieldcorr.model import Model
-from fieldcorr.plot.array_view import polarity_of
-from fieldcorr.plot.fitted import FittedText
+from fieldcorr.plot.array_view import FittedText, polarity_of
 from fieldcorr.store import Store
 
 

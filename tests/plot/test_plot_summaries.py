@@ -3,6 +3,7 @@
 from html.parser import HTMLParser
 
 import numpy as np
+import pytest
 
 from fieldcorr.duel import CorrDuel
 from fieldcorr.leadfield import LeadField
@@ -78,6 +79,17 @@ def test_store_card(store: Store) -> None:
     assert "rank 15" in text
     assert "not estimated" in text
     assert store.texts[120] in text
+
+
+@pytest.mark.parametrize(
+    "record",
+    [None, [], 3, {"measure": 5, "drive": []}, {"companion": {"max": "much"}}, {"order_one": 1.0}],
+)
+def test_store_card_of_a_store_with_another_provenance(
+    store: Store, record: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Store, "record", lambda *_: record)
+    assert "not estimated" in shown(store)
 
 
 def test_duel_card_names_the_leader(store: Store) -> None:

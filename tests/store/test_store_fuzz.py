@@ -47,6 +47,7 @@ def test_the_forger_knows_the_checksum_of_hdf5(victim: Path) -> None:
     assert kinds == set(INDEX_SIZES)
 
 
+@pytest.mark.slow
 def test_damaged_stores_give_an_error_or_the_right_answer(victim: Path) -> None:
     assert TRIALS // (len(RAW) + len(THROUGH_HDF5)) >= 100, "every damage is tried often"
     share = TRIALS // WORKERS

@@ -52,6 +52,7 @@ def changes(worker: Worker, tmp_path_factory: pytest.TempPathFactory) -> int:
     return count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chain", range(CHAINS))
 def test_killed_again_and_again(
     chain: int, worker: Worker, changes: int, tmp_path: Path, small_store: Path
@@ -77,6 +78,7 @@ def test_killed_again_and_again(
     assert check_store(output) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("back", range(1, 14))
 def test_killed_during_the_last_steps(
     back: int, worker: Worker, changes: int, tmp_path: Path, small_store: Path

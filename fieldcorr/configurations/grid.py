@@ -1,8 +1,6 @@
 """The array as the rules see it: which contacts are neighbours, how far apart, which mirror which.
 
-What flows in: names and positions of the contacts. What flows out: boolean and integer tables over
-pairs of contacts. All of it follows from the positions, in whatever way the array lies; the
-stimulator's case takes no part in geometry.
+All of it follows from the positions, however the array lies; the stimulator's case takes no part.
 """
 
 from dataclasses import dataclass
@@ -13,14 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldcorr.errors import ConfigurationError
-
-CASE = "case"
-"""Name of the stimulator's case, where it is an electrode."""
+from fieldcorr.layout import CASE, array_axes
 
 
 @dataclass(frozen=True, eq=False)
-class Contacts:
-    """Contacts of an array, in contact order.
+class ContactGrid:
+    """The contacts of an array in contact order, with the columns that they form.
 
     Parameters
     ----------
@@ -28,13 +24,10 @@ class Contacts:
         Names; ``"case"`` is the stimulator's case.
     positions_m : ndarray, shape (E, 3)
         Centres, m: x to the left, y dorsal, z rostral. The array may be shifted and tilted.
-    columns : ndarray, shape (E,), optional
-        Number of each contact's column from right to left; found from the positions by default.
     """
 
     names: tuple[str, ...]
     positions_m: NDArray[np.float64]
-    columns: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", tuple(self.names))
@@ -44,6 +37,8 @@ class Contacts:
             raise ConfigurationError(
                 f"{len(self.names)} contacts have positions of shape {positions.shape}"
             )
+        if not np.isfinite(positions).all():
+            raise ConfigurationError("the positions of the contacts must be finite")
 
     @property
     def size(self) -> int:
@@ -73,11 +68,10 @@ class Contacts:
         a pitch, so the two halfway ones of a shifted column, or the one beside.
         """
         near = np.zeros((self.size, self.size), dtype=np.bool_)
-        columns = self._columns()
-        for column in columns:
+        for column in self.columns:
             for e, f in pairwise(column):
                 near[e, f] = near[f, e] = True
-        for left, right in pairwise(columns):
+        for left, right in pairwise(self.columns):
             for e in left:
                 for f in right:
                     near[e, f] = near[f, e] = self._beside(e, f)
@@ -87,7 +81,7 @@ class Contacts:
     def guards(self) -> tuple[tuple[int, int] | None, ...]:
         """For each contact the ones before and after it in its column; None at the ends."""
         found: list[tuple[int, int] | None] = [None] * self.size
-        for column in self._columns():
+        for column in self.columns:
             for before, e, after in zip(column, column[1:], column[2:], strict=False):
                 found[e] = before, after
         return tuple(found)
@@ -115,19 +109,8 @@ class Contacts:
 
     @cached_property
     def _plane(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Coordinates of the array's contacts across and along the array, m.
-
-        The axes are the principal ones of the positions, named after the body axes they are
-        closest to, so a tilt does not matter; the body axes if the array is as long as wide.
-        """
-        centred = self.positions_m[self.on_array] - self.positions_m[self.on_array].mean(axis=0)
-        spread, axes = np.linalg.eigh(centred.T @ centred)
-        along = int(np.argmax(np.abs(axes[2])))
-        across = max((a for a in range(3) if a != along), key=lambda a: abs(axes[0, a]))
-        if abs(spread[along] - spread[across]) <= 0.05 * spread.max():
-            return centred[:, 0], centred[:, 2]
-        direction = np.sign(axes[0, across]), np.sign(axes[2, along])
-        return centred @ axes[:, across] * direction[0], centred @ axes[:, along] * direction[1]
+        """Coordinates of the array's contacts across and along it, m."""
+        return array_axes(self.positions_m[self.on_array])
 
     @cached_property
     def _tolerance(self) -> float:
@@ -138,22 +121,26 @@ class Contacts:
     @cached_property
     def _pitch(self) -> float:
         """Least step along a column, m; infinite if no column has two contacts."""
-        place = dict(zip(self.on_array.tolist(), self._plane[1].tolist(), strict=True))
-        steps = [
-            abs(place[e] - place[f]) for column in self._columns() for e, f in pairwise(column)
-        ]
+        steps = [self._step(e, f) for column in self.columns for e, f in pairwise(column)]
         return min(steps, default=np.inf)
 
-    def _columns(self) -> list[list[int]]:
-        """Return the contacts of each column from rostral to caudal, columns from right to left."""
+    @cached_property
+    def _along(self) -> dict[int, float]:
+        """Place of each contact along the array, m."""
+        return dict(zip(self.on_array.tolist(), self._plane[1].tolist(), strict=True))
+
+    def _step(self, e: int, f: int) -> float:
+        """Return how far apart two contacts are along the array, m."""
+        return abs(self._along[e] - self._along[f])
+
+    @cached_property
+    def columns(self) -> list[list[int]]:
+        """The contacts of each column from rostral to caudal, columns from right to left."""
         across, along = self._plane
-        if self.columns is not None:
-            number = np.asarray(self.columns)[self.on_array]
-        else:
-            order = np.argsort(across, kind="stable")
-            starts = np.diff(across[order], prepend=across[order[:1]]) > self._tolerance
-            number = np.empty(len(order), dtype=np.int64)
-            number[order] = np.cumsum(starts)
+        order = np.argsort(across, kind="stable")
+        starts = np.diff(across[order], prepend=across[order[:1]]) > self._tolerance
+        number = np.empty(len(order), dtype=np.int64)
+        number[order] = np.cumsum(starts)
         rank = np.lexsort((-along, number))
         return [
             [int(self.on_array[n]) for n in rank if number[n] == column]
@@ -162,5 +149,4 @@ class Contacts:
 
     def _beside(self, e: int, f: int) -> bool:
         """Tell whether contacts of adjacent columns are next to each other."""
-        place = dict(zip(self.on_array.tolist(), self._plane[1].tolist(), strict=True))
-        return bool(abs(place[e] - place[f]) <= self._pitch / 2 + self._tolerance / 4)
+        return self._step(e, f) <= self._pitch / 2 + self._tolerance / 4
