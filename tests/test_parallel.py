@@ -77,11 +77,13 @@ HOST = """
     import threading
     import numba, numpy as np
     numba.config.THREADING_LAYER = "threadsafe"
+    from fieldcorr._parallel import threads
     from fieldcorr.fem.assembly import geometry_tensors
     from fieldcorr.correlation.tiles import correlation_rows, pack_embedding
 
-    geometry_tensors(np.eye(4, 3), np.arange(4, dtype=np.int32)[None], np.ones((1, 6)))
-    correlation_rows(pack_embedding(np.eye(16)), 0, 16)
+    with threads(2):
+        geometry_tensors(np.eye(4, 3), np.arange(4, dtype=np.int32)[None], np.ones((1, 6)))
+        correlation_rows(pack_embedding(np.eye(16)), 0, 16)
 
     @numba.njit(parallel=True)
     def host(out):
