@@ -1,7 +1,4 @@
-"""``fieldcorr export``: a store in the formats of other programs.
-
-What flows in: a store and a file name. What flows out: the file, in the format of its ending.
-"""
+"""``fieldcorr export``: a store in the formats of other programs."""
 
 from __future__ import annotations
 
