@@ -63,9 +63,14 @@ def lead_field(
 
 
 def physics(model: Model, mesh: Mesh, order: int) -> dict[str, Any]:
-    """Return everything that the nodal lead fields and the admittance depend on."""
+    """Return everything that the nodal lead fields and the admittance depend on.
+
+    The shapes and the device are among them because the mesh is checked against these only when it
+    is solved on.
+    """
     return {
         "mesh": mesh.hash,
+        "shapes": model.shape_hash,
         "tissues": {name: t.principal_S_per_m for name, t in sorted(model.tissues.items())},
         "contacts": model.contacts.model_dump(mode="json"),
         "electrodes": list(model.electrode_names),

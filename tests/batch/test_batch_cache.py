@@ -189,6 +189,7 @@ def test_other_versions_change_the_keys(name: str, monkeypatch: pytest.MonkeyPat
         {"contacts.model": "impedance", "contacts.impedance_ohm_m2": 0.01},
         {"boundary.outer": "grounded"},
         {"solver.tolerance": 1e-6},
+        {"geometry.cord.width_mm": 9.0},
     ],
 )
 def test_every_part_of_the_physics_is_in_the_key(
