@@ -1,7 +1,6 @@
 """The electrodes of a mesh: which faces, how they conduct, what the outer boundary does.
 
-What flows in: the model's choice of contact model and outer boundary, and a mesh with named facets.
-What flows out: :class:`Electrodes`, plain arrays that the lead-field solver turns into a system.
+:class:`Electrodes` are plain arrays that the lead-field solver turns into a system.
 """
 
 from dataclasses import dataclass

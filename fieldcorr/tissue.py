@@ -1,8 +1,4 @@
-"""Conductivity of every cell.
-
-What flows in: the tissues of a model and the tissue tags of a mesh. What flows out: one symmetric
-tensor per cell.
-"""
+"""Conductivity of every cell: one symmetric tensor each, from the tissues of a model."""
 
 from typing import TYPE_CHECKING
 

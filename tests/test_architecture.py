@@ -17,6 +17,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "fieldcorr"
 PIPELINE = (
     "errors",
     "files",
+    "progress",
     "_parallel",
     "elements",
     "configurations.text",

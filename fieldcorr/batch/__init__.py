@@ -1,8 +1,7 @@
 """The batch: a model file in, a store out.
 
-What flows in: a model. What flows out: a finished store. ``plan`` counts, ``fields`` solves or
-takes from the ``cache``, ``embed`` turns lead fields into unit vectors, ``estimate`` says how sure
-r is, ``content`` records, ``run`` puts the stages in order.
+``plan`` counts, ``fields`` solves or takes from the ``cache``, ``embed`` turns lead fields into
+unit vectors, ``estimate`` says how sure r is, ``content`` records, ``run`` puts all in order.
 """
 
 from fieldcorr.batch.plan import Plan, plan_batch

@@ -1,21 +1,26 @@
-"""Solved lead fields, kept between batches.
+"""Solved lead fields, kept between batches: whoever changes rules, drive or region solves once.
 
-What flows in: a lead field and the key of everything that it depends on. What flows out: the same
-lead field, bit for bit, when the same key is asked for again: a batch whose rules, drive or region
-have changed does not solve again. The folder is $FIELDCORR_CACHE, or fieldcorr in the user's cache
-folder; entries that have not been used for longest are removed when it grows too large.
+An entry is found again by the key of everything that it depends on, the code and the versions of
+the libraries included. The folder is $FIELDCORR_CACHE, or fieldcorr in the user's cache folder;
+entries that have not been used for longest are removed when it grows too large.
 """
 
 import hashlib
+import io
 import json
 import os
+import platform
 import sys
+import tempfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import llvmlite.binding
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,7 +30,15 @@ from fieldcorr.store.disk import fsync_folder
 LIMIT_BYTES = 4 << 30
 """The cache is kept below this size."""
 
-Arrays = dict[str, NDArray[Any]]
+PACKAGES = ("numpy", "scipy", "numba", "h5py", "fenics-basix", "pyamg")
+
+FIELD_SOURCES = ("fem", "elements", "leadfield", "contacts.py", "tissue.py")
+"""The part of the package that lead fields come from."""
+
+OTHER_SOURCES = ("analytic", "cli", "duel", "export", "notebook", "plot", "verification", "web")
+"""The part of the package that no number of a store comes from."""
+
+Arrays = Mapping[str, NDArray[Any]]
 
 
 def default_folder() -> Path:
@@ -33,38 +46,70 @@ def default_folder() -> Path:
     chosen = os.environ.get("FIELDCORR_CACHE")
     if chosen:
         return Path(chosen)
+    try:
+        home = Path.home()
+    except RuntimeError:  # no HOME, and nobody in the list of users
+        return Path(tempfile.gettempdir()) / "fieldcorr-cache"
     if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "fieldcorr"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fieldcorr"
+        return home / "Library" / "Caches" / "fieldcorr"
+    return Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache") / "fieldcorr"
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of what computes a store."""
+    found = {"fieldcorr": fieldcorr.__version__, "python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "unknown"
+    return found
 
 
 @cache
 def code_hash() -> str:
-    """Return the sha256 of the sources that a lead field comes from.
+    """Return the sha256 of all that decides the numbers of a store, its inputs apart.
 
-    A changed solver must not meet fields of the old one.
+    That is every source of the package that computes, the versions of the libraries, and the kind
+    of processor that the kernels are compiled for: a changed program, or the same on another
+    machine, must not go on with what another one left.
     """
     package = Path(fieldcorr.__file__).parent
-    parts = ("fem", "elements", "leadfield", "contacts.py", "tissue.py")
-    files = [f for part in parts for f in sorted(_sources(package / part))]
-    total = hashlib.sha256(fieldcorr.__version__.encode())
-    for file in files:
-        total.update(file.relative_to(package).as_posix().encode() + file.read_bytes())
+    return _hash_of(p for p in package.iterdir() if p.stem not in OTHER_SOURCES)
+
+
+@cache
+def field_code_hash() -> str:
+    """Return the sha256 of all that decides a lead field: as :func:`code_hash`, for its sources."""
+    package = Path(fieldcorr.__file__).parent
+    return _hash_of(package / name for name in FIELD_SOURCES)
+
+
+def _hash_of(paths: Iterable[Path]) -> str:
+    """Return the sha256 of the sources below ``paths``, the versions and the processor."""
+    package = Path(fieldcorr.__file__).parent
+    machine = {**versions(), "processor": llvmlite.binding.get_host_cpu_name()}
+    total = hashlib.sha256(json.dumps(machine, sort_keys=True).encode())
+    for path in sorted(paths):
+        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
+            if file.suffix == ".py":
+                content = file.read_bytes()
+                total.update(f"{file.relative_to(package).as_posix()} {len(content)}\n".encode())
+                total.update(content)
     return total.hexdigest()
 
 
-def _sources(path: Path) -> list[Path]:
-    return [path] if path.is_file() else list(path.glob("**/*.py"))
-
-
 def key_of(inputs: Mapping[str, Any]) -> str:
-    """Return the key of a set of inputs, as hexadecimal text."""
-    text = json.dumps({**inputs, "code": code_hash()}, sort_keys=True, allow_nan=False)
+    """Return the key of the lead field with the given inputs, as hexadecimal text."""
+    text = json.dumps({**inputs, "code": field_code_hash()}, sort_keys=True, allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 class Cache:
-    """A folder of array files.
+    """A folder of NumPy files, each with a digest of its key and content as its last 32 bytes.
+
+    Nothing in it is believed: an entry that is damaged, that belongs to another user or that others
+    may write to counts as absent.
 
     Parameters
     ----------
@@ -74,19 +119,23 @@ class Cache:
         Folder that is used when ``folder`` cannot be written.
     """
 
-    def __init__(self, folder: Path, *, fallback: Path) -> None:
-        self._folders = (folder, fallback)
+    def __init__(self, folder: Path, *, fallback: Path | None = None) -> None:
+        self._folders = (folder,) if fallback is None else (folder, fallback)
 
-    def load(self, key: str) -> Arrays | None:
-        """Return the arrays of a key; None when they are absent or damaged."""
+    def load(self, key: str) -> dict[str, NDArray[Any]] | None:
+        """Return the arrays of a key; None when there are none that can be trusted."""
         for folder in self._folders:
             path = folder / f"{key}.npz"
             try:
-                with np.load(path, allow_pickle=False) as file:
+                content = _own_bytes(path)
+                if content[-32:] != _digest(key, content[:-32]):
+                    continue
+                with np.load(io.BytesIO(content), allow_pickle=False) as file:
                     arrays = {name: file[name] for name in file.files}
-                os.utime(path)
-            except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+            except (OSError, ValueError, EOFError, zipfile.BadZipFile):
                 continue
+            with suppress(OSError):  # a folder that can be read but not written
+                os.utime(path)
             return arrays
         return None
 
@@ -101,12 +150,30 @@ class Cache:
             return
 
 
+def _digest(key: str, content: bytes) -> bytes:
+    return hashlib.sha256(key.encode() + content).digest()
+
+
+def _own_bytes(path: Path) -> bytes:
+    """Read a file that is this user's and nobody else's to write; refuse others as unreadable."""
+    with path.open("rb") as file:
+        status = os.fstat(file.fileno())
+        if os.name == "posix" and (status.st_uid != os.geteuid() or status.st_mode & 0o022):
+            raise PermissionError(f"{path}: another user can write to it")
+        return file.read()
+
+
 def _write(folder: Path, key: str, arrays: Arrays) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    draft = folder / f"{key}.{os.getpid()}.new"
+    packed = io.BytesIO()
+    np.savez(packed, **arrays)  # type: ignore[arg-type]
+    content = packed.getvalue()
+    # A name of its own, as other processes may be computing the same; readable by this user only.
+    fd, name = tempfile.mkstemp(dir=folder, prefix=f"{key}.", suffix=".new")
+    draft = Path(name)
     try:
-        with draft.open("wb") as file:
-            np.savez(file, **arrays)  # type: ignore[arg-type]
+        with open(fd, "wb") as file:
+            file.write(content + _digest(key, content))
             file.flush()
             os.fsync(file.fileno())
         os.replace(draft, folder / f"{key}.npz")
@@ -116,11 +183,18 @@ def _write(folder: Path, key: str, arrays: Arrays) -> None:
 
 
 def _prune(folder: Path, *, keep: str) -> None:
-    """Remove what has not been used for longest until the folder is below the limit."""
-    files = [*folder.glob("*.npz"), *folder.glob("*.new")]
-    known = sorted(((f.stat().st_mtime, f.stat().st_size, f) for f in files), reverse=True)
+    """Remove what has not been used for longest until the folder is below the limit.
+
+    Other processes do the same at the same time: what is gone is gone.
+    """
+    known = []
+    for file in (*folder.glob("*.npz"), *folder.glob("*.new")):
+        with suppress(OSError):
+            status = file.stat()
+            known.append((status.st_mtime, status.st_size, file))
     total = 0
-    for _, size, file in known:
+    for _, size, file in sorted(known, reverse=True):
         total += size
         if total > LIMIT_BYTES and file.name != keep:
-            file.unlink(missing_ok=True)
+            with suppress(OSError):
+                file.unlink()

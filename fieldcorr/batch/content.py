@@ -1,24 +1,18 @@
 """What a batch puts into its store besides r: lead field, mesh, and where they came from.
 
-What flows in: model, meshes, lead field, options. What flows out: the datasets of /contacts,
-/leadfield, /mesh and /provenance, and the record of the run, which alone differs between two runs
-of the same batch.
+The record of the run alone differs between two runs of the same batch.
 """
 
 import json
-import platform
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from fieldcorr import __version__
+from fieldcorr.batch.cache import versions
 from fieldcorr.batch.embed import shares
 from fieldcorr.leadfield import LeadField
 from fieldcorr.model import Model
 from fieldcorr.store import Options
-
-PACKAGES = ("numpy", "scipy", "numba", "h5py", "fenics-basix", "pyamg")
 
 
 def settings(model: Model, options: Options) -> dict[str, Any]:
@@ -36,17 +30,6 @@ def settings(model: Model, options: Options) -> dict[str, Any]:
         "configurations": content["configurations"],
         "neighbourhoods": {"threshold": options.threshold, "top_k": options.top_k},
     }
-
-
-def versions() -> dict[str, str]:
-    """Return the versions of what computed the store."""
-    found = {"fieldcorr": __version__, "python": platform.python_version()}
-    for name in PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = "unknown"
-    return found
 
 
 def texts(

@@ -1,8 +1,6 @@
 """From lead fields to currents and unit vectors, as the model asks for.
 
-What flows in: a model, polarities, a lead field. What flows out: contact currents (K, E), and the
-embedding (K, R) in the model's measure. The estimate of the error of r calls this with the lead
-fields of coarser discretisations.
+The estimate of the error of r does the same with the lead fields of coarser discretisations.
 """
 
 import numpy as np

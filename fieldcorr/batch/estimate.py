@@ -1,7 +1,6 @@
 """How sure r is: the discretisation error, estimated by solving again more coarsely.
 
-What flows in: the embedding of the batch, and embeddings of the same configurations from coarser
-discretisations. What flows out: max, 99th percentile and median of |delta r| over all pairs.
+Also a few configurations are solved directly, to check the algebra from lead fields to currents.
 """
 
 from typing import Any
@@ -9,12 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fieldcorr.batch.embed import drive_currents
 from fieldcorr.correlation.tiles import correlation_rows, pack_embedding
+from fieldcorr.leadfield import LeadField, solve_configurations
+from fieldcorr.model import Model
 
 MOST_CONFIGURATIONS = 4096
 """More configurations than this are represented by an evenly spread part of them."""
 
 BLOCK = 256
+
+SAMPLES = 2
+"""Configurations that a batch solves directly, with elements of order 1."""
 
 STATEMENT = (
     "Estimates the discretisation error of r alone: the companion mesh (all sizes about doubled) "
@@ -72,3 +77,32 @@ def summary(
         "configurations": len(embedding),
         "statement": STATEMENT,
     }
+
+
+def direct_defect(
+    model: Model, field: LeadField, polarity: NDArray[np.int8], *, samples: int = SAMPLES
+) -> dict[str, float]:
+    """Solve a few configurations directly and compare.
+
+    Parameters
+    ----------
+    model
+        Only a voltage drive on contacts that have a voltage is compared: other currents are given.
+    field
+        Lead field; the direct solves use its mesh and order.
+    polarity
+        (K, E) configurations; an evenly spread part of them is solved.
+    samples
+        How many.
+
+    Returns
+    -------
+    {"direct solve": relative difference}, empty when there is nothing to compare.
+    """
+    if model.drive.mode != "voltage" or model.contacts.model == "uniform-current":
+        return {}
+    places = (np.arange(samples) + 0.5) * len(polarity) / samples
+    chosen = polarity[np.unique(places.astype(np.int64))]
+    direct = solve_configurations(model, field.mesh, chosen, order=field.order).currents
+    derived = drive_currents(model, chosen, field)
+    return {"direct solve": float(np.abs(direct - derived).max() / np.abs(direct).max())}

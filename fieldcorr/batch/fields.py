@@ -1,22 +1,21 @@
 """Lead fields for a batch, solved or taken from the cache.
 
-What flows in: a model and the name of a mesh. What flows out: a :class:`~fieldcorr.leadfield.
-LeadField`. The mesh is checked when it is first solved on; a cached field belongs to the very same
-mesh and physics.
+The mesh is checked when it is first solved on; a cached field belongs to the very same mesh and
+physics.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fieldcorr.batch.cache import Cache, key_of
 from fieldcorr.elements import Space
 from fieldcorr.leadfield import LeadField, compared_region, compute_lead_field
 from fieldcorr.mesh import Mesh, check_mesh_of_model
 from fieldcorr.model import Model
-
-Report = Callable[[float], None]
+from fieldcorr.progress import Progress
 
 SHARES = {"assemble": (0.0, 0.3), "solve": (0.3, 0.95), "identities": (0.95, 0.98)}
 """Where the solver's stages lie within the whole, roughly by time."""
@@ -30,7 +29,7 @@ def lead_field(
     cache: Cache,
     order: int | None = None,
     threads: int | None = None,
-    report: Report = lambda done: None,
+    report: Callable[[float], None] = lambda done: None,
 ) -> LeadField:
     """Return the lead field of a model on a mesh, from the cache if it is there.
 
@@ -64,9 +63,14 @@ def lead_field(
 
 
 def physics(model: Model, mesh: Mesh, order: int) -> dict[str, Any]:
-    """Return everything that the nodal lead fields and the admittance depend on."""
+    """Return everything that the nodal lead fields and the admittance depend on.
+
+    The shapes and the device are among them because the mesh is checked against these only when it
+    is solved on.
+    """
     return {
         "mesh": mesh.hash,
+        "shapes": model.shape_hash,
         "tissues": {name: t.principal_S_per_m for name, t in sorted(model.tissues.items())},
         "contacts": model.contacts.model_dump(mode="json"),
         "electrodes": list(model.electrode_names),
@@ -76,7 +80,7 @@ def physics(model: Model, mesh: Mesh, order: int) -> dict[str, Any]:
     }
 
 
-def _whole(report: Report) -> Callable[[str, float], None]:
+def _whole(report: Callable[[float], None]) -> Progress:
     """Turn the solver's stages into the share of the whole."""
 
     def follow(stage: str, share: float) -> None:
@@ -86,7 +90,7 @@ def _whole(report: Report) -> Callable[[str, float], None]:
     return follow
 
 
-def _arrays(solved: LeadField) -> dict[str, Any]:
+def _arrays(solved: LeadField) -> dict[str, NDArray[Any]]:
     return {
         "names": np.array(solved.contact_names),
         "positions": solved.contact_positions,
@@ -100,7 +104,9 @@ def _arrays(solved: LeadField) -> dict[str, Any]:
     }
 
 
-def _from_arrays(model: Model, mesh: Mesh, order: int, stored: dict[str, Any]) -> LeadField:
+def _from_arrays(
+    model: Model, mesh: Mesh, order: int, stored: Mapping[str, NDArray[Any]]
+) -> LeadField:
     values = stored["identity_values"].tolist()
     return LeadField(
         tuple(stored["names"].tolist()),

@@ -1,8 +1,4 @@
-"""What a batch would make, before anything is computed.
-
-What flows in: a model and the options of the batch. What flows out: numbers of configurations and
-an estimate of the sizes, for ``--dry-run`` and ``fieldcorr info`` on a model.
-"""
+"""What a batch would make, before anything is computed: numbers of configurations and sizes."""
 
 from dataclasses import dataclass
 

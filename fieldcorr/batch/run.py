@@ -23,9 +23,9 @@ from fieldcorr.batch import estimate as estimation
 from fieldcorr.batch.cache import Cache, code_hash, default_folder
 from fieldcorr.batch.content import lead_field_values, run_record, texts
 from fieldcorr.batch.embed import drive_currents, embed
+from fieldcorr.batch.estimate import direct_defect
 from fieldcorr.batch.fields import lead_field
 from fieldcorr.batch.plan import contacts_of, require_feasible, stores_matrix
-from fieldcorr.batch.verify import direct_defect
 from fieldcorr.configurations.rules import count, enumerate_configurations
 from fieldcorr.configurations.text import configuration_ids
 from fieldcorr.errors import StoreError

@@ -1,11 +1,16 @@
 """The command line: ``fieldcorr`` and ``python -m fieldcorr``.
 
-What flows in: arguments. What flows out: the chosen command's work and an exit code. Each command
-lives in a module of its own that has ``register(app)``; such a module imports what is heavy only
-inside its functions, so that help stays fast.
+Each command lives in a module of its own that has ``register(app)``; such a module imports what is
+heavy only inside its functions, so that help stays fast.
 """
 
+import atexit
+import os
+import shutil
+import sys
+import tempfile
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -73,7 +78,34 @@ def build_app() -> typer.Typer:
 
 def main() -> None:
     """Run the command line and exit."""
+    _find_room_for_kernels()
     build_app()(prog_name="fieldcorr")
+
+
+def _find_room_for_kernels() -> None:
+    """Let this process keep its compiled kernels in a folder of its own where nothing is writable.
+
+    numba refuses to compile when it can write neither beside the sources nor in the user's cache.
+    """
+    places = [Path(__file__).parent / "__pycache__"]
+    if "NUMBA_CACHE_DIR" in os.environ:
+        places.append(Path(os.environ["NUMBA_CACHE_DIR"]))
+    try:
+        on_mac = sys.platform == "darwin"
+        user = Path.home() / "Library" / "Caches" if on_mac else Path.home() / ".cache"
+        places.append(Path(os.environ.get("XDG_CACHE_HOME") or user))
+    except RuntimeError:  # no HOME, and nobody in the list of users
+        pass
+    if not any(map(_is_writable, places)):
+        folder = tempfile.mkdtemp(prefix="fieldcorr-")
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        os.environ["NUMBA_CACHE_DIR"] = folder
+
+
+def _is_writable(folder: Path) -> bool:
+    """Tell whether a folder can be written to, or made and then written to."""
+    there = next(path for path in (folder, *folder.absolute().parents) if os.path.exists(path))
+    return os.path.isdir(there) and os.access(there, os.W_OK | os.X_OK)
 
 
 def _print_version(value: bool) -> None:

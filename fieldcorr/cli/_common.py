@@ -1,7 +1,7 @@
 """What every command shares: how much is said, progress, tables, and how a run ends.
 
-What flows in: the options ``-v`` and ``-q``, texts, rows of tables. What flows out: results on
-stdout; notes, progress and errors on stderr. Progress is drawn only where stderr is a terminal.
+Results go to stdout; notes, progress and errors to stderr. Progress is drawn only where stderr is a
+terminal.
 
 Exit codes: 0 done, 1 a check found something, 2 an error in the input or the run, 130 interrupted.
 """
@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import sys
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -23,13 +24,11 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from fieldcorr.model import Model
+    from fieldcorr.progress import Progress
 
 EXIT_FOUND = 1
 EXIT_ERROR = 2
 EXIT_INTERRUPTED = 130
-
-Progress = Callable[[str, float], None]
-"""Called with the name of the stage and how much of it is done, from 0 to 1."""
 
 DEFAULT_MODEL = "lumbosacral-565"
 
@@ -57,6 +56,10 @@ MeshOption = Annotated[
     typer.Option(
         metavar="MESH", help="standard, companion or tiny of the model, or a mesh file of your own."
     ),
+]
+CacheOption = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Where solved fields are kept ($FIELDCORR_CACHE)."),
 ]
 
 _GLOBAL_FLAGS = frozenset({"-v", "--verbose", "-q", "--quiet"})

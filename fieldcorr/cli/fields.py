@@ -1,8 +1,4 @@
-"""``fieldcorr fields``: compute the lead fields of a model and show how good they are.
-
-What flows in: a model and a mesh. What flows out: a table of contacts, the identities with their
-values, timings; the arrays in a NumPy file when one is named.
-"""
+"""``fieldcorr fields``: compute the lead fields of a model and show how good they are."""
 
 from __future__ import annotations
 
@@ -14,6 +10,7 @@ import typer
 
 from fieldcorr.cli._common import (
     DEFAULT_MODEL,
+    CacheOption,
     MeshOption,
     ModelArgument,
     SetOption,
@@ -50,11 +47,14 @@ def fields_command(
     output: Annotated[
         Path | None, typer.Option(metavar="FILE.npz", help="Write the arrays to a NumPy file.")
     ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    cache: CacheOption = None,
 ) -> None:
     """Compute the lead fields: the potential per ampere of every contact.
 
     Shows the self-impedance of every contact (against all others tied together), the residual
-    of its solve, the physical identities with their values, and timings.
+    of its solve, the physical identities with their values, and timings. Solved fields are kept,
+    and precompute takes them from there.
 
     \b
     Examples:
@@ -63,20 +63,31 @@ def fields_command(
       fieldcorr fields --mesh tiny --second-opinion
       fieldcorr fields my.toml --mesh my.msh --output fields.npz
     """
+    from fieldcorr.batch.cache import Cache, default_folder
+    from fieldcorr.batch.fields import lead_field
     from fieldcorr.leadfield import compute_lead_field
-    from fieldcorr.mesh import check_mesh_of_model, load_mesh
+    from fieldcorr.mesh import load_mesh
 
     if output is not None:
-        _check_output(output)
+        _check_output(output, force=force)
     chosen = open_model(model, changes)
     grid, path = load_mesh(chosen, mesh)
-    check_mesh_of_model(chosen, grid, name=str(path))
     with progress() as report:
-        field = compute_lead_field(chosen, grid, threads=threads, progress=report)
+        field = lead_field(
+            chosen,
+            grid,
+            name=str(path),
+            cache=Cache(cache or default_folder()),
+            threads=threads,
+            report=lambda done: report("lead fields", done),
+        )
     columns = ("contact", "left mm", "dorsal mm", "rostral mm", "area mm2", "ohm", "residual")
     show_table(f"Contacts of {chosen.name}", columns, _contacts(field))
     show_table("Identities", ("identity", "relative error"), sorted(field.identities.items()))
-    show_table("Time", ("stage", "seconds"), field.times.items())
+    if field.times:
+        show_table("Time", ("stage", "seconds"), field.times.items())
+    else:
+        note("solved before; taken from the cache")
     show(f"{len(field.points)} points in the compared region, {field.iterations} iterations")
     if second_opinion:
         with progress() as report:
@@ -110,19 +121,22 @@ def _gaps(field: LeadField, direct: LeadField) -> Iterator[tuple[str, float]]:
         yield name, float(np.abs(one - other).max() / np.abs(one).max())
 
 
-def _check_output(path: Path) -> None:
+def _check_output(path: Path, *, force: bool) -> None:
     if path.suffix != ".npz":
         raise ExportError(f'{path}: the name must end in ".npz"')
     if not path.parent.is_dir():
         raise ExportError(f"{path}: the folder {path.parent} does not exist")
+    if path.exists() and not force:
+        raise ExportError(f"{path}: exists already; use --force to replace it")
 
 
 def _write(field: LeadField, path: Path) -> None:
     import numpy as np
 
+    draft = path.with_name(f"{path.stem}.new.npz")
     try:
         np.savez_compressed(
-            path,
+            draft,
             contact_names=np.array(field.contact_names),
             contact_positions=field.contact_positions,
             points=field.points,
@@ -131,6 +145,7 @@ def _write(field: LeadField, path: Path) -> None:
             gram=field.gram,
             admittance=field.admittance,
         )
+        draft.replace(path)
     except OSError as error:
         raise ExportError(f"{path}: cannot be written: {error.strerror}") from error
     note(f"wrote {path}")

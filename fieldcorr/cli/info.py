@@ -1,7 +1,4 @@
-"""``fieldcorr info``: what a store holds, or what a model would make.
-
-What flows in: a store or a model file. What flows out: tables on stdout, or JSON.
-"""
+"""``fieldcorr info``: what a store holds, or what a model would make."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""``fieldcorr precompute``: the whole batch, from a model file to a store.
-
-What flows in: a model file and options. What flows out: a store, a summary, the next commands.
-"""
+"""``fieldcorr precompute``: the whole batch, from a model file to a store."""
 
 from __future__ import annotations
 
@@ -13,6 +10,7 @@ import typer
 
 from fieldcorr.cli._common import (
     DEFAULT_MODEL,
+    CacheOption,
     MeshOption,
     ModelArgument,
     SetOption,
@@ -68,10 +66,7 @@ def precompute_command(
         bool, typer.Option("--no-estimate", help="Do not estimate the error of r.")
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing store.")] = False,
-    cache: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Where solved fields are kept ($FIELDCORR_CACHE)."),
-    ] = None,
+    cache: CacheOption = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Count configurations and sizes; compute nothing.")
     ] = False,

@@ -1,9 +1,8 @@
 """From polarities to contact currents: what the stimulator does.
 
-What flows in: polarities (K, E), the admittance matrix of the contacts. What flows out: the current
-that each contact delivers for a unit drive, A. An off contact carries no net current but is still
-metal: it floats at the potential that the field gives it. The case, where it is an electrode, is
-one more contact. Mirrored polarities give exactly mirrored currents.
+An off contact carries no net current but is still metal: it floats at the potential that the field
+gives it. The case, where it is an electrode, is one more contact. Mirrored polarities give exactly
+mirrored currents.
 """
 
 from collections.abc import Sequence
@@ -101,12 +100,20 @@ def _voltage(
 def _split(rows: NDArray[np.int8], fractions: ArrayLike | None) -> NDArray[np.float64]:
     """Return 1 A split among the contacts of each group."""
     size = rows.shape[1]
-    share = np.ones(size) if fractions is None else np.array(fractions, dtype=np.float64)
+    share = np.ones(size) if fractions is None else _numbers("fractions", fractions)
     if share.shape != (size,) or not (np.isfinite(share).all() and (share > 0).all()):
         raise DriveError(f"fractions must be {size} positive numbers, one per contact")
     current = np.empty(rows.shape)
     kernels.split_currents(rows, share, current)
     return current
+
+
+def _numbers(what: str, values: ArrayLike) -> NDArray[np.float64]:
+    """Return values as an array of their own; what is no array of numbers is an error."""
+    try:
+        return np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DriveError(f"{what}: must be numbers, not {values!r:.60}") from error
 
 
 def _check_both_signs(rows: NDArray[np.int8], labels: list[str]) -> None:
@@ -121,7 +128,7 @@ def _check_both_signs(rows: NDArray[np.int8], labels: list[str]) -> None:
 
 
 def _checked_admittance(admittance: ArrayLike, size: int) -> NDArray[np.float64]:
-    y = np.asarray(admittance, dtype=np.float64)
+    y = _numbers("admittance", admittance)
     if y.shape != (size, size):
         raise DriveError(f"the admittance matrix has shape {y.shape}, expected ({size}, {size})")
     if not np.isfinite(y).all():

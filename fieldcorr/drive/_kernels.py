@@ -1,8 +1,4 @@
-"""Kernel of the voltage drive: contact currents of many configurations from the admittance matrix.
-
-What flows in: polarities, the admittance matrix. What flows out: contact currents in the caller's
-array. Every configuration is a small dense problem solved by itself, in a fixed order.
-"""
+"""Kernels of the drive: contact currents of many configurations, each a small dense problem."""
 
 import numba
 import numpy as np

@@ -9,6 +9,18 @@ FLAT = 1e-14
 
 
 @numba.njit(cache=True)
+def sort_by_insertion(values, start, stop):  # type: ignore[no-untyped-def]
+    """Sort the few dozen ``values[start:stop]``; ``np.sort`` would take two seconds to compile."""
+    for k in range(start + 1, stop):
+        value = values[k]
+        m = k
+        while m > start and values[m - 1] > value:
+            values[m] = values[m - 1]
+            m -= 1
+        values[m] = value
+
+
+@numba.njit(cache=True)
 def sorted_edges_of_vertices(cells, edge_ends, indptr, upper):  # type: ignore[no-untyped-def]
     """Collect, per vertex, the sorted distinct larger ends of its edges.
 
@@ -29,10 +41,12 @@ def sorted_edges_of_vertices(cells, edge_ends, indptr, upper):  # type: ignore[n
         start = indptr[p]
         stop = cursor[p]
         indptr[p] = packed
-        bucket = np.sort(upper[start:stop])
-        for k in range(bucket.size):
-            if k == 0 or bucket[k] != bucket[k - 1]:
-                upper[packed] = bucket[k]
+        sort_by_insertion(upper, start, stop)
+        last = -1
+        for k in range(start, stop):
+            if upper[k] != last:
+                last = upper[k]
+                upper[packed] = last
                 packed += 1
     indptr[n_points] = packed
 

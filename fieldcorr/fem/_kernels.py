@@ -1,20 +1,31 @@
 """Kernels of the assembly: geometry tensors, sparsity pattern, row-wise race-free fill.
 
-Rows own their entries, so the bits of a matrix do not depend on the number of threads.
+Those that begin with ``start, stop`` take a range of cells, rows or blocks of rows, see
+:func:`fieldcorr._parallel.run_ranges`. Rows own their entries, so the bits of a matrix do not
+depend on the number of threads.
 """
 
 import numba
 import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
+Longs = NDArray[np.int64]
+
+_jit = numba.njit(cache=True, nogil=True)
 
 
-@numba.njit(cache=True, parallel=True)
-def geometry_tensors(points, cells, sigma, out):  # type: ignore[no-untyped-def]
+@_jit
+def geometry_tensors(
+    start: int, stop: int, points: Floats, cells: Ints, sigma: Floats, out: Floats
+) -> None:
     """Write C = |det J| J^-1 sigma J^-T of every cell into ``out`` (T, 6).
 
     J maps the reference tetrahedron to the cell; ``sigma`` (T, 6) holds xx, yy, zz, xy, xz, yz, and
     ``out`` the entries 00, 11, 22, 01, 02, 12 of the symmetric C.
     """
-    for t in numba.prange(cells.shape[0]):
+    for t in range(start, stop):
         p0 = cells[t, 0]
         j00 = points[cells[t, 1], 0] - points[p0, 0]
         j10 = points[cells[t, 1], 1] - points[p0, 1]
@@ -55,20 +66,10 @@ def geometry_tensors(points, cells, sigma, out):  # type: ignore[no-untyped-def]
         out[t, 5] = scale * (a10 * b20 + a11 * b21 + a12 * b22)
 
 
-@numba.njit(cache=True)
-def count_rows(elements, counts):  # type: ignore[no-untyped-def]
-    """Count the (element, local node) occurrences of every row; negative nodes are left out."""
-    for t in range(elements.shape[0]):
-        for k in range(elements.shape[1]):
-            row = elements[t, k]
-            if row >= 0:
-                counts[row] += 1
-
-
-@numba.njit(cache=True)
-def fill_rows(elements, offsets, occurrences):  # type: ignore[no-untyped-def]
-    """List the occurrences ``element * width + local`` of every row."""
-    cursor = offsets[:-1].copy()
+@_jit
+def fill_rows(elements: Ints, offsets: Longs, occurrences: Ints) -> None:
+    """List the occurrences ``element * width + local`` of every row; negative rows are left out."""
+    cursor = offsets.copy()
     width = elements.shape[1]
     for t in range(elements.shape[0]):
         for k in range(width):
@@ -78,37 +79,49 @@ def fill_rows(elements, offsets, occurrences):  # type: ignore[no-untyped-def]
                 cursor[row] += 1
 
 
-SHORT_ROW = 96
-"""Columns up to which insertion sorts a row fastest; tied contact nodes make a few longer rows."""
+@_jit
+def sort_row(columns: Ints, begin: int, end: int) -> None:
+    """Sort ``columns[begin:end]`` in place.
+
+    Shell's way: as fast as insertion for the usual thirty columns, and fast enough for the
+    thousands of a tied contact; ``np.sort`` would take two seconds to compile.
+    """
+    gap = 1
+    while 9 * gap < end - begin:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for k in range(begin + gap, end):
+            value = columns[k]
+            m = k
+            while m >= begin + gap and columns[m - gap] > value:
+                columns[m] = columns[m - gap]
+                m -= gap
+            columns[m] = value
+        gap //= 3
 
 
-@numba.njit(cache=True)
-def sort_row(columns, begin, end):  # type: ignore[no-untyped-def]
-    """Sort ``columns[begin:end]`` in place."""
-    if end - begin > SHORT_ROW:
-        columns[begin:end] = np.sort(columns[begin:end])
-        return
-    for k in range(begin + 1, end):
-        value = columns[k]
-        m = k
-        while m > begin and columns[m - 1] > value:
-            columns[m] = columns[m - 1]
-            m -= 1
-        columns[m] = value
-
-
-@numba.njit(cache=True, parallel=True)
-def row_columns(elements, offsets, occurrences, block, bounds, columns, lengths):  # type: ignore[no-untyped-def]
+@_jit
+def row_columns(
+    start: int,
+    stop: int,
+    elements: Ints,
+    offsets: Longs,
+    occurrences: Ints,
+    block: int,
+    bounds: Longs,
+    columns: Ints,
+    lengths: Longs,
+) -> None:
     """Find the sorted distinct columns of every row.
 
     Rows are taken in blocks of ``block``; block b writes its columns one after the other from
-    ``bounds[b]`` on, and the length of each row into ``lengths``. A block remembers in ``seen``
-    which row met a column last, which was measured to be five times faster than searching the row.
+    ``bounds[b]`` on, and the length of each row into ``lengths``. ``seen`` remembers which row met
+    a column last, which was measured to be five times faster than searching the row.
     """
     n_rows = lengths.size
     width = elements.shape[1]
-    for b in numba.prange(bounds.size - 1):
-        seen = np.full(n_rows, -1, dtype=np.int32)
+    seen = np.full(n_rows, -1, dtype=np.int32)
+    for b in range(start, stop):
         at = bounds[b]
         for row in range(b * block, min(n_rows, (b + 1) * block)):
             begin = at
@@ -124,21 +137,19 @@ def row_columns(elements, offsets, occurrences, block, bounds, columns, lengths)
             lengths[row] = at - begin
 
 
-@numba.njit(cache=True, parallel=True)
-def pack_columns(bounds, block, columns, indptr, indices):  # type: ignore[no-untyped-def]
-    """Copy the runs of :func:`row_columns` next to each other."""
-    n_rows = indptr.size - 1
-    for b in numba.prange(bounds.size - 1):
-        first = indptr[min(n_rows, b * block)]
-        last = indptr[min(n_rows, (b + 1) * block)]
-        for k in range(last - first):
-            indices[first + k] = columns[bounds[b] + k]
-
-
-@numba.njit(cache=True, parallel=True)
-def fill_matrix(  # type: ignore[no-untyped-def]
-    elements, coefficients, reference, offsets, occurrences, block, indptr, indices, data
-):
+@_jit
+def fill_matrix(
+    start: int,
+    stop: int,
+    elements: Ints,
+    coefficients: Floats,
+    reference: Floats,
+    offsets: Longs,
+    occurrences: Ints,
+    indptr: Longs,
+    indices: Ints,
+    data: Floats,
+) -> None:
     """Add sum_c coefficients[t, c] reference[i, j, c] of all elements into the CSR ``data``.
 
     Every row gathers its own entries, element by element in ascending order; ``place`` holds where
@@ -146,20 +157,18 @@ def fill_matrix(  # type: ignore[no-untyped-def]
     """
     width = elements.shape[1]
     n_terms = coefficients.shape[1]
-    n_rows = indptr.size - 1
-    for b in numba.prange((n_rows + block - 1) // block):
-        place = np.empty(n_rows, dtype=np.int32)
-        for row in range(b * block, min(n_rows, (b + 1) * block)):
-            first = indptr[row]
-            for k in range(first, indptr[row + 1]):
-                place[indices[k]] = k - first
-            for o in range(offsets[row], offsets[row + 1]):
-                t = occurrences[o] // width
-                i = occurrences[o] - t * width
-                for j in range(width):
-                    col = elements[t, j]
-                    if col >= 0:
-                        value = 0.0
-                        for c in range(n_terms):
-                            value += coefficients[t, c] * reference[i, j, c]
-                        data[first + place[col]] += value
+    place = np.empty(indptr.size - 1, dtype=np.int32)
+    for row in range(start, stop):
+        first = indptr[row]
+        for k in range(first, indptr[row + 1]):
+            place[indices[k]] = k - first
+        for o in range(offsets[row], offsets[row + 1]):
+            t = occurrences[o] // width
+            i = occurrences[o] - t * width
+            for j in range(width):
+                col = elements[t, j]
+                if col >= 0:
+                    value = 0.0
+                    for c in range(n_terms):
+                        value += coefficients[t, c] * reference[i, j, c]
+                    data[first + place[col]] += value

@@ -4,8 +4,9 @@ Vectors are stored as (n, WIDTH) arrays, C order, so that one matrix entry meets
 numbers. Their sum over a row is kept in vector registers by :func:`gather_row`, which is written in
 LLVM terms: numba neither keeps a small array in registers nor runs LLVM's straight-line vectoriser,
 and the same loop in plain numba was measured to be eleven times slower. The preconditioner runs in
-float32, conjugate gradients in float64. Sums are taken over fixed blocks of rows and added in order
-by the caller, so results do not depend on the number of threads.
+float32, conjugate gradients in float64. Kernels take a range of blocks of rows ``start, stop``, see
+:func:`fieldcorr._parallel.run_ranges`; sums are taken per block and added in order by the caller,
+so results do not depend on the number of threads.
 """
 
 from typing import Any
@@ -15,6 +16,12 @@ import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+Doubles = NDArray[np.float64]
+Singles = NDArray[np.float32]
+Longs = NDArray[np.int64]
+Ints = NDArray[np.int32]
 
 WIDTH = 16
 """Right-hand sides per sweep."""
@@ -137,74 +144,104 @@ def smooth_row(
     return types.void(begin, end, indices, data, x, b, d, out, momentum, weight, row), generate
 
 
-@numba.njit(cache=True, parallel=True, fastmath=FUSE)
-def multiply_with_dots(indptr, indices, data, x, y, dots):  # type: ignore[no-untyped-def]
+_jit = numba.njit(cache=True, nogil=True, fastmath=FUSE)
+
+
+@_jit
+def multiply_with_dots(
+    start: int,
+    stop: int,
+    indptr: Longs,
+    indices: Ints,
+    data: Doubles,
+    x: Doubles,
+    y: Doubles,
+    dots: Doubles,
+) -> None:
     """Y = A X in float64, and the partial sums of X . Y per block of rows in ``dots``."""
+    products = np.empty(ROW_BLOCK * WIDTH)
     n = indptr.size - 1
-    for b in numba.prange(dots.shape[0]):
+    for b in range(start, stop):
         low = b * ROW_BLOCK
         high = min(n, low + ROW_BLOCK)
         for row in range(low, high):
             gather_row(indptr[row], indptr[row + 1], indices, data, x, y, row)
-        products = (x[low:high].reshape(-1) * y[low:high].reshape(-1)).reshape(-1, WIDTH)
-        add_columns(products, dots, b)
+        xf, yf = x[low:high].reshape(-1), y[low:high].reshape(-1)
+        for i in range(xf.size):
+            products[i] = xf[i] * yf[i]
+        add_columns(products, high - low, dots, b)
 
 
-@numba.njit(cache=True, fastmath=FUSE)
-def add_columns(products, dots, b):  # type: ignore[no-untyped-def]
-    """dots[b, :] = column sums of ``products`` (rows, WIDTH), by halving: the loops are long."""
-    rows = products.shape[0]
-    flat = products.reshape(-1)
+@_jit
+def add_columns(products: Doubles, rows: int, dots: Doubles, b: int) -> None:
+    """dots[b, :] = column sums of ``rows`` rows of WIDTH ``products``, in place, by halving.
+
+    The loops are long that way.
+    """
     while rows > 1:
         half = rows // 2
         shift = (rows - half) * WIDTH
         for i in range(half * WIDTH):
-            flat[i] += flat[i + shift]
+            products[i] += products[i + shift]
         rows -= half
     for c in range(WIDTH):
-        dots[b, c] = flat[c]
+        dots[b, c] = products[c]
 
 
-@numba.njit(cache=True, parallel=True, fastmath=FUSE)
-def advance(alpha, scale, x, r, p, q, r32, dots):  # type: ignore[no-untyped-def]
+@_jit
+def advance(
+    start: int,
+    stop: int,
+    alpha: Doubles,
+    scale: Doubles,
+    x: Doubles,
+    r: Doubles,
+    p: Doubles,
+    q: Doubles,
+    r32: Singles,
+    dots: Doubles,
+) -> None:
     """X += alpha P, R -= alpha Q, R32 = scale R, partial sums of R . R.
 
     ``alpha`` and ``scale`` are (ROW_BLOCK * WIDTH,): the WIDTH numbers repeated for every row of a
     block, which turns the inner loop into one long loop over the block.
     """
+    squares = np.empty(ROW_BLOCK * WIDTH)
     n = x.shape[0]
-    for b in numba.prange(dots.shape[0]):
+    for b in range(start, stop):
         low = b * ROW_BLOCK
         high = min(n, low + ROW_BLOCK)
         xf, rf = x[low:high].reshape(-1), r[low:high].reshape(-1)
         pf, qf = p[low:high].reshape(-1), q[low:high].reshape(-1)
         singles = r32[low:high].reshape(-1)
-        squares = np.empty(xf.size)
         for i in range(xf.size):
             xf[i] += alpha[i] * pf[i]
             value = rf[i] - alpha[i] * qf[i]
             rf[i] = value
             singles[i] = scale[i] * value
             squares[i] = value * value
-        add_columns(squares.reshape(-1, WIDTH), dots, b)
+        add_columns(squares, high - low, dots, b)
 
 
-@numba.njit(cache=True, parallel=True, fastmath=FUSE)
-def mixed_dots(r, z32, dots):  # type: ignore[no-untyped-def]
+@_jit
+def mixed_dots(start: int, stop: int, r: Doubles, z32: Singles, dots: Doubles) -> None:
     """Partial sums of R . Z with R in float64 and Z in float32."""
+    products = np.empty(ROW_BLOCK * WIDTH)
     n = r.shape[0]
-    for b in numba.prange(dots.shape[0]):
+    for b in range(start, stop):
         low = b * ROW_BLOCK
         high = min(n, low + ROW_BLOCK)
-        products = r[low:high].reshape(-1) * z32[low:high].reshape(-1)
-        add_columns(products.reshape(-1, WIDTH), dots, b)
+        rf, zf = r[low:high].reshape(-1), z32[low:high].reshape(-1)
+        for i in range(rf.size):
+            products[i] = rf[i] * zf[i]
+        add_columns(products, high - low, dots, b)
 
 
-@numba.njit(cache=True, parallel=True, fastmath=FUSE)
-def turn(beta, z32, p):  # type: ignore[no-untyped-def]
+@_jit
+def turn(start: int, stop: int, beta: Doubles, z32: Singles, p: Doubles) -> None:
     """P = Z + beta P; ``beta`` (ROW_BLOCK * WIDTH,) as in :func:`advance`."""
     n = p.shape[0]
-    for b in numba.prange((n + ROW_BLOCK - 1) // ROW_BLOCK):
+    for b in range(start, stop):
         low = b * ROW_BLOCK
         high = min(n, low + ROW_BLOCK)
         zf, pf = z32[low:high].reshape(-1), p[low:high].reshape(-1)
@@ -212,36 +249,59 @@ def turn(beta, z32, p):  # type: ignore[no-untyped-def]
             pf[i] = zf[i] + beta[i] * pf[i]
 
 
-@numba.njit(cache=True, parallel=True, fastmath=FUSE)
-def smooth(indptr, indices, data, inverse, b, momentum, step, x, d, out):  # type: ignore[no-untyped-def]
+@_jit
+def smooth(
+    start: int,
+    stop: int,
+    indptr: Longs,
+    indices: Ints,
+    data: Singles,
+    inverse: Singles,
+    b: Singles,
+    momentum: np.float32,
+    step: np.float32,
+    x: Singles,
+    d: Singles,
+    out: Singles,
+) -> None:
     """One Chebyshev step, float32: D = momentum D + step inverse (B - A X), OUT = X + D.
 
     Without a matrix (``indptr`` of length 1) X is set to zero: the start of a smoothing, where
     ``out`` may be ``x``.
     """
     n = x.shape[0]
-    for block in numba.prange((n + ROW_BLOCK - 1) // ROW_BLOCK):
-        for row in range(block * ROW_BLOCK, min(n, (block + 1) * ROW_BLOCK)):
-            begin, end = np.int64(0), np.int64(0)
-            if indptr.size > 1:
-                begin, end = indptr[row], indptr[row + 1]
-            else:
-                x[row] = np.float32(0.0)
-            weight = step * inverse[row]
-            smooth_row(begin, end, indices, data, x, b, d, out, momentum, weight, row)
+    for row in range(start * ROW_BLOCK, min(n, stop * ROW_BLOCK)):
+        begin, end = np.int64(0), np.int64(0)
+        if indptr.size > 1:
+            begin, end = indptr[row], indptr[row + 1]
+        else:
+            x[row] = np.float32(0.0)
+        weight = step * inverse[row]
+        smooth_row(begin, end, indices, data, x, b, d, out, momentum, weight, row)
 
 
-@numba.njit(cache=True, parallel=True, fastmath=FUSE)
-def combine(indptr, indices, data, x, base, keep, scale, out):  # type: ignore[no-untyped-def]
+@_jit
+def combine(
+    start: int,
+    stop: int,
+    indptr: Longs,
+    indices: Ints,
+    data: Singles,
+    x: Singles,
+    base: Singles,
+    keep: np.float32,
+    scale: np.float32,
+    out: Singles,
+) -> None:
     """OUT = keep BASE + scale M X, float32; M may be rectangular."""
+    scratch = np.empty((ROW_BLOCK, WIDTH), dtype=np.float32)
+    sums = scratch.reshape(-1)
     n = indptr.size - 1
-    for block in numba.prange((n + ROW_BLOCK - 1) // ROW_BLOCK):
+    for block in range(start, stop):
         low = block * ROW_BLOCK
         high = min(n, low + ROW_BLOCK)
-        scratch = np.empty((ROW_BLOCK, WIDTH), dtype=np.float32)
         for row in range(low, high):
             gather_row(indptr[row], indptr[row + 1], indices, data, x, scratch, row - low)
-        sf = scratch.reshape(-1)
         bf, of = base[low:high].reshape(-1), out[low:high].reshape(-1)
         for i in range(of.size):
-            of[i] = keep * bf[i] + scale * sf[i]
+            of[i] = keep * bf[i] + scale * sums[i]

@@ -1,12 +1,12 @@
 """The preconditioner: P2 to P1, then smoothed aggregation, in float32 for sixteen vectors at once.
 
-What flows in: a symmetric positive definite matrix (float64 CSR), optionally with a first
-prolongation and its coarse matrix (P1 inside P2). What flows out: a hierarchy that applies one
-symmetric V-cycle to a (n, 16) float32 block. pyamg finds strong connections and aggregates; the
-prolongator smoothing and the cycle are our own, because pyamg estimates spectral radii from
-numpy's global random state, and because its cycles take one vector at a time.
+A symmetric positive definite matrix becomes a hierarchy that applies one symmetric V-cycle to a
+(n, 16) float32 block. pyamg finds strong connections and aggregates; the prolongator smoothing and
+the cycle are our own, because pyamg estimates spectral radii from numpy's global random state, and
+because its cycles take one vector at a time.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from pyamg.aggregation.aggregate import standard_aggregation
 from pyamg.strength import symmetric_strength_of_connection
 
+from fieldcorr._parallel import run_ranges
+from fieldcorr.errors import ConvergenceError
 from fieldcorr.fem import _solver_kernels as kernels
 
 CHEBYSHEV_RATIO = 10.0
@@ -27,11 +29,20 @@ COARSEST = 400
 STRENGTH = 0.05
 """Threshold of strong connections, |a_ij| > theta sqrt(a_ii a_jj)."""
 
+LEAST_BLOCKS = 4
+"""Blocks of rows that are worth a thread of their own: coarse levels stay with the caller."""
+
 Csr = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]
 
 
 _NO_MATRIX: Csr = (np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32))
 """What the first smoothing step, from zero, takes in place of the matrix."""
+
+
+def sweep(kernel: Callable[..., None], rows: int, *args: object) -> None:
+    """Run a kernel of the solver over all blocks of ``rows`` rows."""
+    blocks = -(-rows // kernels.ROW_BLOCK)
+    run_ranges(kernel, blocks, *args, least=LEAST_BLOCKS)
 
 
 def _single(matrix: scipy.sparse.csr_matrix) -> Csr:
@@ -133,25 +144,47 @@ class Hierarchy:
         return self._cycle(0, rhs)
 
     def _cycle(self, depth: int, b: NDArray[np.float32]) -> NDArray[np.float32]:
+        zero, one = np.float32(0.0), np.float32(1.0)
         if depth == len(self.levels):
             out = np.empty_like(b)
-            kernels.combine(*self.coarse_inverse, b, b, np.float32(0.0), np.float32(1.0), out)
+            sweep(kernels.combine, len(b), *self.coarse_inverse, b, b, zero, one, out)
             return out
         level = self.levels[depth]
         first, momentum, second = (np.float32(v) for v in level.chebyshev())
-        zero, one = np.float32(0.0), np.float32(1.0)
         x, other, d = level.room("x"), level.room("y"), level.room("d")
-        kernels.smooth(*_NO_MATRIX, level.inverse, b, zero, first, x, d, x)
-        kernels.smooth(*level.matrix, level.inverse, b, momentum, second, x, d, other)
-        # The smoother's change is not needed until it starts anew: its room holds the residual.
-        kernels.combine(*level.matrix, other, b, one, -one, d)
         below = level.room("c", coarse=True)
-        kernels.combine(*level.restrict, d, below, zero, one, below)
+        n, smoother, diagonal = level.rows, kernels.smooth, (level.inverse, b)
+        sweep(smoother, n, *_NO_MATRIX, *diagonal, zero, first, x, d, x)
+        sweep(smoother, n, *level.matrix, *diagonal, momentum, second, x, d, other)
+        # The smoother's change is not needed until it starts anew: its room holds the residual.
+        sweep(kernels.combine, n, *level.matrix, other, b, one, -one, d)
+        sweep(kernels.combine, len(below), *level.restrict, d, below, zero, one, below)
         correction = self._cycle(depth + 1, below)
-        kernels.combine(*level.prolong, correction, other, one, one, x)
-        kernels.smooth(*level.matrix, level.inverse, b, zero, first, x, d, other)
-        kernels.smooth(*level.matrix, level.inverse, b, momentum, second, other, d, x)
+        sweep(kernels.combine, n, *level.prolong, correction, other, one, one, x)
+        sweep(smoother, n, *level.matrix, *diagonal, zero, first, x, d, other)
+        sweep(smoother, n, *level.matrix, *diagonal, momentum, second, other, d, x)
         return x
+
+
+def dense_inverse(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Invert a symmetric positive definite matrix (n, n) by Gauss-Jordan steps, without pivots.
+
+    Plain products of columns and rows: LAPACK's bits depend on the number of BLAS threads.
+    """
+    inverse = matrix.copy()
+    for k in range(len(inverse)):
+        pivot = inverse[k, k]
+        if not pivot > 0.0:
+            raise ConvergenceError(
+                "the matrix of the field is not positive definite: is part of the mesh cut off?",
+                residual=1.0,
+                iterations=0,
+            )
+        row, column = inverse[k] / pivot, inverse[:, k].copy()
+        inverse -= column[:, None] * row
+        inverse[k], inverse[:, k] = row, -column / pivot
+        inverse[k, k] = 1.0 / pivot
+    return 0.5 * (inverse + inverse.T)
 
 
 def build_hierarchy(
@@ -182,8 +215,11 @@ def build_hierarchy(
         else:
             prolong = _smoothed_prolongator(matrix, inverse, radius)
             coarse = scipy.sparse.csr_matrix(prolong.T @ (matrix @ prolong))
-        if coarse.shape[0] >= 0.9 * matrix.shape[0]:
-            break
+        if coarse.nnz == 0 or coarse.shape[0] > 0.9 * matrix.shape[0]:
+            # Nothing to aggregate: this level, smoothed, is the last, and no coarse space corrects
+            # it. Conjugate gradients need more steps then, but no dense matrix of this size.
+            prolong = scipy.sparse.csr_matrix((matrix.shape[0], 0))
+            coarse = scipy.sparse.csr_matrix((0, 0))
         restrict = scipy.sparse.csr_matrix(prolong.T)
         levels.append(
             Level(
@@ -197,7 +233,6 @@ def build_hierarchy(
         )
         matrix = coarse
         sizes.append(int(matrix.shape[0]))
-    dense = np.linalg.inv(matrix.toarray())
     # Kept as a full CSR matrix: the same kernel applies it, in the same order for any thread count.
-    inverse = scipy.sparse.csr_matrix(0.5 * (dense + dense.T))
+    inverse = scipy.sparse.csr_matrix(dense_inverse(matrix.toarray()))
     return Hierarchy(levels, _single(inverse), tuple(sizes))

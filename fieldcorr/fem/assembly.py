@@ -1,9 +1,8 @@
 """Assembly of sparse matrices over cells.
 
-What flows in: node numbers of the cells (any numbering, with -1 for nodes that are left out and one
-number for nodes that are tied together), a coefficient tensor per cell and a reference tensor.
-What flows out: scipy CSR matrices. The sparsity pattern is an object of its own, so that a change
-of conductivities costs the fill only.
+Nodes may have any numbering, with -1 for those that are left out and one number for those that are
+tied together. The sparsity pattern is an object of its own, so that a change of conductivities
+costs the fill only.
 """
 
 from dataclasses import dataclass
@@ -12,15 +11,13 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from fieldcorr._parallel import run_ranges
+from fieldcorr.errors import MeshError
 from fieldcorr.fem import _kernels
 from fieldcorr.fem.reference import stiffness_tensor
 
-TASKS = 64
-"""Blocks of rows that are handled in parallel; each needs one integer per row to work with."""
-
-
-def _rows_per_task(n_rows: int) -> int:
-    return max(1, -(-n_rows // TASKS))
+BLOCKS = 64
+"""Blocks of rows whose columns are found one after the other."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,35 +46,37 @@ class Pattern:
         """Find the pattern of the square matrix with ``n_rows`` rows."""
         elements = np.ascontiguousarray(elements, dtype=np.int32)
         offsets, occurrences = _occurrences(elements, n_rows)
-        block = _rows_per_task(n_rows)
+        block = max(1, -(-n_rows // BLOCKS))
         edges = np.minimum(np.arange(0, n_rows + block, block), n_rows)
         # Room for every candidate; pages that no column reaches are never touched.
         bounds = offsets[edges] * elements.shape[1]
         columns = np.empty(int(bounds[-1]), dtype=np.int32)
         lengths = np.empty(n_rows, dtype=np.int64)
-        _kernels.row_columns(elements, offsets, occurrences, block, bounds, columns, lengths)
+        arrays = elements, offsets, occurrences, block, bounds, columns, lengths
+        run_ranges(_kernels.row_columns, bounds.size - 1, *arrays)
         indptr = np.concatenate([[0], np.cumsum(lengths)])
-        indices = np.empty(int(indptr[-1]), dtype=np.int32)
-        _kernels.pack_columns(bounds, block, columns, indptr, indices)
+        runs = zip(bounds, np.diff(indptr[edges]), strict=False)
+        indices = np.concatenate([columns[first : first + length] for first, length in runs])
         return cls(elements, offsets, occurrences, indptr, indices)
 
     def matrix(
         self, coefficients: NDArray[np.float64], reference: NDArray[np.float64]
     ) -> scipy.sparse.csr_matrix:
         """Assemble sum_c coefficients[t, c] reference[i, j, c] over all elements t."""
+        n_rows = self.indptr.size - 1
         data = np.zeros(self.indices.size)
-        _kernels.fill_matrix(
+        run_ranges(
+            _kernels.fill_matrix,
+            n_rows,
             self.elements,
             np.ascontiguousarray(coefficients),
             reference,
             self.offsets,
             self.occurrences,
-            _rows_per_task(self.indptr.size - 1),
             self.indptr,
             self.indices,
             data,
         )
-        n_rows = self.indptr.size - 1
         matrix = scipy.sparse.csr_matrix(
             (data, self.indices, self.indptr), shape=(n_rows, n_rows), copy=False
         )
@@ -90,9 +89,8 @@ def _occurrences(
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """List the elements around every row, ascending."""
     if elements.size >= 2**31:
-        raise ValueError(f"{elements.shape[0]} elements are more than 32-bit numbering can hold")
-    counts = np.zeros(n_rows, dtype=np.int64)
-    _kernels.count_rows(elements, counts)
+        raise MeshError(f"mesh: {elements.shape[0]} cells are more than 32-bit numbering can hold")
+    counts = np.bincount(elements[elements >= 0], minlength=n_rows)
     offsets = np.concatenate([[0], np.cumsum(counts)])
     occurrences = np.empty(int(offsets[-1]), dtype=np.int32)
     _kernels.fill_rows(elements, offsets, occurrences)
@@ -116,9 +114,8 @@ def geometry_tensors(
     (T, 6) entries 00, 11, 22, 01, 02, 12
     """
     out = np.empty((cells.shape[0], 6))
-    _kernels.geometry_tensors(
-        np.ascontiguousarray(points), cells, np.ascontiguousarray(conductivity), out
-    )
+    arrays = np.ascontiguousarray(points), cells, np.ascontiguousarray(conductivity)
+    run_ranges(_kernels.geometry_tensors, len(cells), *arrays, out)
     return out
 
 

@@ -1,7 +1,6 @@
 """Integrals over the reference tetrahedron and triangle, from basix tabulation and quadrature.
 
-What flows in: an element order. What flows out: small dense tensors that the kernels combine with
-the geometry of each (affine) cell or facet.
+Small dense tensors, which the kernels combine with the geometry of each (affine) cell or facet.
 """
 
 from functools import cache

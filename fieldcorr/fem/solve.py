@@ -1,8 +1,7 @@
 """Block conjugate gradients with one multigrid hierarchy for all right-hand sides.
 
-What flows in: a symmetric positive definite CSR matrix, a preconditioner, right-hand sides (n, m).
-What flows out: solutions with true relative residuals, or a :class:`ConvergenceError` that carries
-the residual. A direct solver gives a second opinion.
+Solutions come with their true relative residuals; a tolerance that is not reached is a
+:class:`ConvergenceError` that carries the residual. A direct solver gives a second opinion.
 """
 
 from collections.abc import Callable
@@ -15,9 +14,9 @@ from numpy.typing import NDArray
 
 from fieldcorr.errors import ConvergenceError
 from fieldcorr.fem import _solver_kernels as kernels
-from fieldcorr.fem.amg import Hierarchy
+from fieldcorr.fem.amg import Hierarchy, sweep
 
-Progress = Callable[[int, float], None]
+OnStep = Callable[[int, float], None]
 """Called after every iteration with its number and the largest relative residual."""
 
 MAX_ITERATIONS = 200
@@ -43,8 +42,9 @@ class Solution:
     iterations: int
 
 
-def _blocks(n: int) -> int:
-    return (n + kernels.ROW_BLOCK - 1) // kernels.ROW_BLOCK
+def _partial_sums(rows: int) -> NDArray[np.float64]:
+    """Return room for one sum per column and block of rows."""
+    return np.empty((-(-rows // kernels.ROW_BLOCK), kernels.WIDTH))
 
 
 def _typed(
@@ -73,7 +73,7 @@ def _conjugate_gradients(
     vectors: tuple[NDArray[np.float64], ...],
     target: NDArray[np.float64],
     norms: NDArray[np.float64],
-    progress: Progress | None,
+    progress: OnStep | None,
     done: int,
 ) -> int:
     """Run CG until every column's residual is below ``target``; return the number of steps.
@@ -82,7 +82,7 @@ def _conjugate_gradients(
     """
     x, r, p, q = vectors
     p[:] = 0.0
-    dots = np.empty((_blocks(x.shape[0]), kernels.WIDTH))
+    n, dots = len(x), _partial_sums(len(x))
     # The residual is scaled to unit size before it is rounded to float32: no underflow late on.
     size = np.sqrt(np.einsum("ij,ij->j", r, r))
     scale = _quotient(np.ones_like(size), size)
@@ -92,15 +92,15 @@ def _conjugate_gradients(
     unscale = size
     for step in range(1, MAX_ITERATIONS - done + 1):
         z = hierarchy.cycle(r32)
-        kernels.mixed_dots(r, z, dots)
+        sweep(kernels.mixed_dots, n, r, z, dots)
         new_rho = dots.sum(axis=0) * unscale
         beta = _quotient(new_rho, rho)
         rho = new_rho
         # Directions are kept in units of the scaled residual: P = Z + (beta) P.
-        kernels.turn(_repeated(beta), z, p)
-        kernels.multiply_with_dots(*csr, p, q, dots)
+        sweep(kernels.turn, n, _repeated(beta), z, p)
+        sweep(kernels.multiply_with_dots, n, *csr, p, q, dots)
         alpha = _quotient(rho, dots.sum(axis=0) * unscale)
-        kernels.advance(_repeated(alpha), repeated_scale, x, r, p, q, r32, dots)
+        sweep(kernels.advance, n, _repeated(alpha), repeated_scale, x, r, p, q, r32, dots)
         now = np.sqrt(dots.sum(axis=0))
         worst = float(np.max(_quotient(now, norms)))
         if progress is not None:
@@ -121,12 +121,12 @@ def _solve_block(
     hierarchy: Hierarchy,
     b: NDArray[np.float64],
     tolerance: float,
-    progress: Progress | None,
+    progress: OnStep | None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
     """Solve for WIDTH columns; restart from the true residual where rounding has drifted."""
     csr = _typed(matrix)
     x, r, p, q = np.zeros_like(b), b.copy(), np.empty_like(b), np.empty_like(b)
-    dots = np.empty((_blocks(b.shape[0]), kernels.WIDTH))
+    dots = _partial_sums(len(b))
     norms = np.sqrt(np.einsum("ij,ij->j", b, b))
     iterations = 0
     residuals = np.where(norms > 0.0, 1.0, 0.0)
@@ -136,7 +136,7 @@ def _solve_block(
         iterations += _conjugate_gradients(
             csr, hierarchy, (x, r, p, q), target, norms, progress, iterations
         )
-        kernels.multiply_with_dots(*csr, x, q, dots)
+        sweep(kernels.multiply_with_dots, len(x), *csr, x, q, dots)
         np.subtract(b, q, out=r)
         residuals = _quotient(np.sqrt(np.einsum("ij,ij->j", r, r)), norms)
         if np.all(residuals <= tolerance):
@@ -156,7 +156,7 @@ def solve_block(
     rhs: NDArray[np.float64],
     *,
     tolerance: float,
-    progress: Progress | None = None,
+    progress: OnStep | None = None,
 ) -> Solution:
     """Solve A X = B for all columns of B through one hierarchy.
 

@@ -4,11 +4,11 @@ import numba
 import numpy as np
 
 
-@numba.njit(cache=True, parallel=True)
-def transform_rows(values, weights, out):  # type: ignore[no-untyped-def]
+@numba.njit(cache=True, nogil=True)
+def transform_rows(start, stop, values, weights, out):  # type: ignore[no-untyped-def]
     """OUT[n, b] = sum_a VALUES[n, a] WEIGHTS[a, b], each row in the same order of operations."""
     count = values.shape[1]
-    for n in numba.prange(values.shape[0]):
+    for n in range(start, stop):
         for b in range(out.shape[1]):
             out[n, b] = 0.0
         for a in range(count):
@@ -35,8 +35,8 @@ def mutual_energy(first, second, dofs, tensors, reference):  # type: ignore[no-u
     return total
 
 
-@numba.njit(cache=True, parallel=True)
-def weighted_gram(values, dofs, moments, mass, block, out):  # type: ignore[no-untyped-def]
+@numba.njit(cache=True, nogil=True)
+def weighted_gram(start, stop, values, dofs, moments, mass, block, out):  # type: ignore[no-untyped-def]
     """Sum the integrals of w u_a u_b over each block of cells into ``out`` (blocks, E, E).
 
     ``values`` (n_dofs, E); ``moments`` (T, 4) = volume times the window at the four vertices;
@@ -44,9 +44,9 @@ def weighted_gram(values, dofs, moments, mass, block, out):  # type: ignore[no-u
     """
     n_cells, width = dofs.shape
     count = values.shape[1]
-    for b in numba.prange(out.shape[0]):
-        local = np.empty((width, count))
-        moved = np.empty((width, count))
+    local = np.empty((width, count))
+    moved = np.empty((width, count))
+    for b in range(start, stop):
         for t in range(b * block, min(n_cells, (b + 1) * block)):
             for i in range(width):
                 for a in range(count):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from fieldcorr._parallel import run_ranges
 from fieldcorr._parallel import threads as thread_count
 from fieldcorr.contacts import Electrodes, electrodes_of
 from fieldcorr.elements import Space
@@ -200,7 +201,7 @@ def _solve_currents(
         nodal -= means
         admittance = balanced_inverse(impedance - means)
     basis = np.empty_like(nodal)
-    _kernels.transform_rows(nodal, admittance, basis)
+    run_ranges(_kernels.transform_rows, len(nodal), nodal, admittance, basis)
     if not system.electrodes.is_grounded:
         basis += 1.0 / count
     return basis, admittance, solution
@@ -223,7 +224,7 @@ def per_ampere(
     symmetric = 0.5 * (admittance + admittance.T)
     weights = contact_impedances(symmetric, electrodes)
     out = np.empty_like(basis)
-    _kernels.transform_rows(basis, np.ascontiguousarray(weights), out)
+    run_ranges(_kernels.transform_rows, len(basis), basis, np.ascontiguousarray(weights), out)
     return out
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fieldcorr._parallel import run_ranges
 from fieldcorr.elements import NodalField, Space, Volume
 from fieldcorr.errors import FieldError
 from fieldcorr.fem.reference import window_mass_tensor
@@ -179,7 +180,8 @@ def _gram_of_nodal(
     """Integrate w u_a u_b over the region."""
     blocks = (dofs.shape[0] + CELL_BLOCK - 1) // CELL_BLOCK
     partial = np.zeros((blocks, values.shape[1], values.shape[1]))
-    _kernels.weighted_gram(values, dofs, np.ascontiguousarray(moments), mass, CELL_BLOCK, partial)
+    arrays = values, dofs, np.ascontiguousarray(moments), mass
+    run_ranges(_kernels.weighted_gram, blocks, *arrays, CELL_BLOCK, partial)
     gram: NDArray[np.float64] = partial.sum(axis=0)
     return 0.5 * (gram + gram.T)
 

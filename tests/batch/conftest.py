@@ -41,4 +41,4 @@ def solved(small_model: Model, cache: Path, store: Store) -> LeadField:
     """Return the lead field that the store was made from."""
     assert store
     mesh = read_mesh(resolve_mesh(small_model, "tiny"))
-    return lead_field(small_model, mesh, name="tiny", cache=Cache(cache, fallback=cache))
+    return lead_field(small_model, mesh, name="tiny", cache=Cache(cache))

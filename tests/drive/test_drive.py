@@ -144,5 +144,10 @@ def test_wrong_input_is_named() -> None:
         contact_currents(rows, [[1.0, 0.0], [-1.0, 1.0]])
     with pytest.raises(DriveError, match="finite"):
         contact_currents(rows, [[1.0, np.nan], [-1.0, 1.0]])
+    with pytest.raises(DriveError, match="admittance: must be numbers, not 'foo'"):
+        contact_currents(rows, "foo")
+    for bad in ([1.0, None], "foo", [[1.0], [1.0, 2.0]]):
+        with pytest.raises(DriveError, match=r"fractions: must be numbers|2 positive"):
+            contact_currents(rows, y, mode="current", fractions=bad)  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="shape"):
         contact_currents([1, -1], y)

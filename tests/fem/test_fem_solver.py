@@ -1,5 +1,10 @@
 """The block solver: against a direct solver, at its limits, and when it must refuse."""
 
+import os
+import subprocess
+import sys
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -7,7 +12,7 @@ from numpy.typing import NDArray
 
 from fieldcorr._parallel import threads
 from fieldcorr.errors import ConvergenceError
-from fieldcorr.fem.amg import Hierarchy, build_hierarchy, spectral_radius
+from fieldcorr.fem.amg import Hierarchy, build_hierarchy, dense_inverse, spectral_radius
 from fieldcorr.fem.solve import solve_block, solve_direct
 
 
@@ -135,3 +140,65 @@ def test_solutions_do_not_depend_on_the_number_of_threads() -> None:
         with threads(count):
             found.append(solve_block(matrix, build_hierarchy(matrix), rhs, tolerance=1e-8).x)
     assert found[0].tobytes() == found[1].tobytes()
+
+
+COARSE_BITS = """
+import hashlib
+import numpy as np, scipy.sparse
+from fieldcorr.fem.amg import build_hierarchy
+# Whole numbers: this product is the same for any order of summation.
+factor = np.random.default_rng(0).integers(-9, 9, size=(400, 400)).astype(float)
+matrix = scipy.sparse.csr_matrix(factor @ factor.T + 1e-6 * np.eye(400))
+inverse = build_hierarchy(matrix).coarse_inverse
+print(hashlib.sha256(b"".join(part.tobytes() for part in inverse)).hexdigest())
+"""
+
+
+def test_the_coarse_solve_does_not_depend_on_the_threads_of_blas() -> None:
+    names = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", COARSE_BITS],
+            env={**os.environ, **dict.fromkeys(names, count)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for count in ("1", "2")
+    }
+    assert len(found) == 1
+
+
+def test_dense_inverse_is_the_inverse() -> None:
+    matrix = laplacian(6).toarray()
+    np.testing.assert_allclose(dense_inverse(matrix), np.linalg.inv(matrix), atol=1e-13)
+
+
+def test_a_matrix_that_is_not_positive_definite_is_an_error() -> None:
+    with pytest.raises(ConvergenceError, match="not positive definite"):
+        dense_inverse(np.diag([1.0, -1.0]))
+
+
+def stalled_hierarchy(matrix: scipy.sparse.csr_matrix) -> Hierarchy:
+    """Build a hierarchy whose first coarse space is no smaller than the fine one."""
+    same = scipy.sparse.eye(matrix.shape[0], format="csr")
+    return build_hierarchy(matrix, first_prolongation=same, first_coarse=matrix)
+
+
+def test_a_level_that_cannot_be_made_coarser_is_not_made_dense() -> None:
+    matrix = laplacian(15)
+    tracemalloc.start()
+    try:
+        hierarchy = stalled_hierarchy(matrix)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 8 * matrix.shape[0] ** 2 / 4
+    rhs = right_hand_sides(matrix.shape[0], 2)
+    assert solve_block(matrix, hierarchy, rhs, tolerance=1e-8).residuals.max() <= 1e-8
+
+
+def test_a_matrix_without_strong_connections_is_solved() -> None:
+    matrix = scipy.sparse.csr_matrix(laplacian(9) + 1000.0 * scipy.sparse.eye(729))
+    rhs = right_hand_sides(729, 1)
+    assert solve_block(matrix, build_hierarchy(matrix), rhs, tolerance=1e-8).iterations < 10
