@@ -87,7 +87,7 @@ class Block:
 
 
 def block_rows(count: int, memory: int) -> int:
-    """Return the rows of a block that fits into ``memory`` bytes: a multiple of the matrix's chunks.
+    """Return the rows of a block that fits into ``memory`` bytes, in whole chunks of the matrix.
 
     At least one chunk, at most MOST_ROWS.
     """
@@ -147,8 +147,8 @@ class Blocks:
         self._held: list[Block] | None = [] if self._fits(len(embedding)) else None
 
     def _fits(self, count: int) -> bool:
-        """Tell whether everything fits into memory; with every configuration comes its mirror image,
-        so that at most half of all r are positive."""
+        """Tell whether everything fits into memory."""
+        # With every configuration comes its mirror image: at most half of all r are positive.
         listed = count if self._options.threshold < 0 else -(-count // 2)
         listed = min(listed, self._options.top_k or listed)
         matrix = 4 * count if self._options.matrix else 0

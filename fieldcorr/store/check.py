@@ -246,7 +246,7 @@ def main() -> None:
 
 
 def _limit_memory() -> None:
-    """Allow the process no more memory than the machine has; where this cannot be set, do without."""
+    """Allow the process no more memory than the machine has, where this can be set."""
     try:
         import resource
 

@@ -49,7 +49,7 @@ def write_durably(path: Path, write: Callable[[BinaryIO], object]) -> None:
 
 
 def fsync_folder(folder: Path) -> None:
-    """Bring the names of a folder to the disk; elsewhere than on POSIX the system does so itself."""
+    """Bring the names of a folder to the disk; only POSIX needs, and can do, this."""
     if os.name != "posix":
         return
     fd = os.open(folder, os.O_RDONLY)

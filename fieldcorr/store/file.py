@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from functools import cache
 from math import prod
 from pathlib import Path
-from types import TracebackType
+from types import EllipsisType, TracebackType
 from typing import Any, Self
 
 import h5py
@@ -132,7 +132,7 @@ class StoreFile:
             raise StoreError(f"{self.path}: {name} is not in this store")
         return self._datasets[name]
 
-    def part(self, name: str, rows: slice) -> NDArray[Any]:
+    def part(self, name: str, rows: slice | EllipsisType) -> NDArray[Any]:
         """Read some rows of a dataset, without their digest."""
         item = self.dataset(name)
         with hdf5_errors(self.path):
@@ -184,7 +184,7 @@ class StoreFile:
             return list(self._file[group]) if group in self._file else []
 
     def encoding(self, name: str) -> tuple[object, object]:
-        """Return the two attributes by which anndata knows an element; None where one is missing."""
+        """Return the two attributes by which anndata knows an element, None if missing."""
         with hdf5_errors(self.path):
             attributes = self._file[name].attrs
             return attributes.get("encoding-type"), attributes.get("encoding-version")
@@ -301,7 +301,7 @@ class StoreFile:
         return recorded
 
     def _verified_pointers(self) -> NDArray[np.int64]:
-        """Row pointers start at 0, never fall, end at Q, and give no row more than K - 1 entries."""
+        """Read the row pointers: from 0 to Q, never falling, at most K - 1 entries per row."""
         pointers: NDArray[np.int64] = self.array("/neighbourhoods/indptr")
         lengths = np.diff(pointers)
         count, listed = self.size("K"), self.size("Q")

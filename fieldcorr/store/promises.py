@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldcorr.configurations.text import configuration_ids
-from fieldcorr.drive import contact_currents
 from fieldcorr.correlation.tiles import correlation_rows, pack_embedding
+from fieldcorr.drive import contact_currents
 from fieldcorr.progress import Progress
 from fieldcorr.store.blocks import Options, block_rows, bounds, neighbour_block
 from fieldcorr.store.layout import RECORDS
@@ -24,7 +24,7 @@ TOLERANCE = 1e-9
 """Relative tolerance of what is recomputed in float64."""
 
 ROUNDING = 2.0**-23
-"""Largest difference of r between processors, which may sum in other roundings: one float32 step."""
+"""Largest difference of r between processors, which may round differently: one float32 step."""
 
 SAMPLED_ROWS = 512
 SAMPLED_POINTS = 512

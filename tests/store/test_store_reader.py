@@ -91,7 +91,7 @@ def test_rows_that_do_not_exist_are_refused(store: Store, row: int) -> None:
 def test_a_number_is_a_row_everywhere(store: Store) -> None:
     assert store.index_of(5) == 5
     assert store.index_of(np.array(5)) == 5  # type: ignore[arg-type]
-    np.testing.assert_array_equal(store.row(np.int8(5)), store.row(5))
+    np.testing.assert_array_equal(store.row(np.int8(5)), store.row(5))  # type: ignore[arg-type]
     for wrong in (180, -1, 5.5, np.nan, None):
         with pytest.raises(ConfigurationError, match=f"no configuration {wrong}"):
             store.index_of(wrong)  # type: ignore[arg-type]

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fieldcorr.correlation.tiles import correlation_rows
 from fieldcorr.errors import StoreError
 from fieldcorr.store import Options, WorkFolder, check_store, open_store, write_store
 from fieldcorr.store import blocks as blocks_module
@@ -127,9 +128,8 @@ def test_a_name_taken_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
         path.write_bytes(b"theirs")
         return {}
 
-    with WorkFolder(path) as folder:
-        with pytest.raises(StoreError, match="exists already"):
-            write_store(folder, values(), run=intrude)
+    with WorkFolder(path) as folder, pytest.raises(StoreError, match="exists already"):
+        write_store(folder, values(), run=intrude)
     assert path.read_bytes() == b"theirs"
 
 
@@ -214,10 +214,9 @@ def test_blocks_of_other_code_are_not_used(
 ) -> None:
     """Other code has another key; another processor has the same, and other last bits."""
     path = tmp_path / "a.h5"
-    honest = blocks_module.correlation_rows
 
     def other(*arguments: Any, **options: Any) -> Any:
-        rows = honest(*arguments, **options)
+        rows = correlation_rows(*arguments, **options)
         rows[rows < 1.0] += np.float32(2.0**-20)
         return rows
 
