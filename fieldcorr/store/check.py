@@ -208,11 +208,13 @@ def check_apart(
                 if kind == "findings":
                     return [Finding(*finding) for finding in values]
                 progress(*values)
-        except Empty:
+            code = child.wait(patience)
+        except (Empty, subprocess.TimeoutExpired):
             return [Finding("structure", f"the HDF5 library hangs on it ({patience:g} s)")]
         finally:
             child.kill()
-    return [Finding("structure", f"the HDF5 library crashed on it ({_ending(child.returncode)})")]
+            reader.join()
+    return [Finding("structure", f"the HDF5 library crashed on it ({_ending(code)})")]
 
 
 def _pass_on(child: "subprocess.Popen[str]", lines: "SimpleQueue[str]") -> None:
@@ -241,7 +243,10 @@ def main() -> None:
             said[stage] = int(100 * done)
             print(json.dumps(["progress", stage, done]), flush=True)
 
-    found = check_store(path, threads=threads, progress=report)
+    try:
+        found = check_store(path, threads=threads, progress=report)
+    except MemoryError:
+        found = [Finding("structure", "asks for more memory than this machine has")]
     print(json.dumps(["findings", *((f.where, f.problem) for f in found)]), flush=True)
 
 

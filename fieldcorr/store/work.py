@@ -19,8 +19,9 @@ from fieldcorr.store.disk import fsync_folder, storage_errors
 LOCK = "fieldcorr.lock"
 """The lock, and the mark by which a work folder is known; its text names the process."""
 
-OURS = ("store.h5", "*.rows", "*.new")
-"""What a batch leaves in its folder, apart from the lock and the folder of solved fields."""
+OURS = ("*.rows", "*.new", "store.h5")
+"""What a batch leaves in its folder, apart from the lock and the folder of solved fields. The draft
+is removed last: as long as it is there, a finished batch is known by it."""
 
 
 class WorkFolder:
@@ -53,14 +54,11 @@ class WorkFolder:
     def __enter__(self) -> Self:
         with storage_errors(self.output):
             self._take()
-        try:
-            if self.output.exists() and not self.force:
-                raise self._taken()
-        except StoreError:
-            # A store under this name is whole: what an earlier batch left here serves nobody.
-            self.clear()
+        if self.output.exists() and not self.force:
+            if self.draft.exists() and self.draft.samefile(self.output):
+                self.clear()  # a batch that was ended between its last two steps
             self._leave()
-            raise
+            raise self._taken()
         return self
 
     def __exit__(
@@ -73,12 +71,12 @@ class WorkFolder:
 
     def clear(self) -> None:
         """Remove what batches leave here, and nothing else."""
+        if self.fields.is_dir() and not self.fields.is_symlink():
+            shutil.rmtree(self.fields)
         for pattern in OURS:
             for item in self.path.glob(pattern):
                 if item.is_symlink() or not item.is_dir():
                     item.unlink()
-        if self.fields.is_dir() and not self.fields.is_symlink():
-            shutil.rmtree(self.fields)
 
     def publish(self) -> None:
         """Give the finished draft its name, bring the name to the disk, and tidy up.
@@ -123,7 +121,8 @@ class WorkFolder:
                 ) from error
             except FileNotFoundError:
                 continue  # another process has just finished and removed its folder
-        mark.write_text(f"process {os.getpid()}\n")
+        if os.name == "posix":  # elsewhere a locked file cannot be written
+            mark.write_text(f"process {os.getpid()}\n")
 
     def _is_ours(self) -> bool:
         """Tell whether the name is free, or that of an empty folder or of one with our mark."""

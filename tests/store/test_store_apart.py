@@ -1,5 +1,6 @@
 """The check in a process of its own: what crashes or hangs HDF5 is a finding, not the end."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -41,6 +42,7 @@ def test_a_file_on_which_hdf5_hangs_is_a_finding(hanging: Path) -> None:
     assert "hangs" in found[0] or "damaged" in found[0]
 
 
+@pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
 def test_a_process_that_dies_is_a_finding(
     sound: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -1,7 +1,6 @@
 """``check`` finds what is wrong, also where the digests have been made to fit."""
 
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -190,7 +189,6 @@ def test_settings_of_a_magnitude_store_skip_the_gram_matrix(tmp_path: Path) -> N
     assert check_store(path) == []
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs POSIX")
 def test_memory_does_not_change_the_verdict(tmp_path: Path) -> None:
     path = make_store(tmp_path / "a.h5", options=Options(threshold=0.3))
     assert check_store(path, memory=1) == check_store(path, memory=1 << 30, threads=1) == []

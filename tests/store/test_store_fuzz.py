@@ -1,5 +1,6 @@
 """Damaged stores: an error or the right answer; where HDF5 itself dies, ``check`` says so."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,8 @@ from tests.store.mutations import (
     signatures,
 )
 from tests.store.synthetic import make_store, values
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs POSIX")
 
 TRIALS = 600
 

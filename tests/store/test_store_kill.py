@@ -1,5 +1,6 @@
 """Batches that are killed at random points of their work end in the same bytes as any other."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,6 +11,8 @@ import pytest
 
 from fieldcorr.store import check_store
 from tests.store.synthetic import content_hash
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs POSIX")
 
 CHAINS = 4
 KILLS_PER_CHAIN = 10

@@ -2,7 +2,6 @@
 
 import errno
 import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -180,6 +179,7 @@ def test_a_disk_that_is_too_small_is_noticed_first(
 @pytest.mark.parametrize("limit", [10_000, 100_000, 250_000, 360_000])
 def test_running_out_of_space_on_the_way(limit: int, tmp_path: Path, small_store: Path) -> None:
     """A file-size limit stops the write at that very byte, as a full disk does."""
+    resource = pytest.importorskip("resource")
     path = tmp_path / "full.h5"
     hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
@@ -264,12 +264,13 @@ def test_damaged_blocks_are_made_again(damage: str, tmp_path: Path, small_store:
 
 def stop_before_the_end(path: Path, content: dict[str, Any], *, key: str = "") -> None:
     """Write a store whose blocks are files, then stop as Ctrl-C does."""
-
-    def stop() -> dict[str, Any]:
-        raise KeyboardInterrupt
-
     with WorkFolder(path) as folder, pytest.raises(KeyboardInterrupt):
-        write_store(folder, content, options=IN_FILES, key=key, run=stop)
+        write_store(folder, content, options=IN_FILES, key=key, run=interrupt)
+
+
+def interrupt() -> dict[str, Any]:
+    """Do what Ctrl-C does."""
+    raise KeyboardInterrupt
 
 
 # -- what is on the disk when ----------------------------------------------------------------------
@@ -434,6 +435,17 @@ def test_what_does_not_carry_our_mark_is_not_touched(
         make_store(tmp_path / "a.h5", force=force)
     assert contents(tmp_path) == before
     assert not (tmp_path / "nowhere").exists()
+
+
+def test_finished_blocks_survive_a_command_that_forgets_force(tmp_path: Path) -> None:
+    path = make_store(tmp_path / "a.h5", values(count=20))
+    with WorkFolder(path, force=True) as folder, pytest.raises(KeyboardInterrupt):
+        write_store(folder, settled_values(), options=IN_FILES, run=interrupt)
+    blocks = contents(folder.path)
+    assert len(blocks) > 23
+    with pytest.raises(StoreError, match="exists already"):
+        make_store(path, options=IN_FILES)
+    assert set(contents(folder.path)) == set(blocks)
 
 
 def test_files_of_others_in_a_work_folder_stay(tmp_path: Path, small_store: Path) -> None:
