@@ -225,7 +225,7 @@ def _configuration_block(store: Store, start: int, stop: int) -> Columns:
 
 def _neighbour_block(store: Store, start: int, stop: int) -> Columns:
     pointers = store.indptr[start : stop + 1]
-    indices, r = store.neighbour_slice(int(pointers[0]), int(pointers[-1]))
+    indices, r = store.neighbour_rows(start, stop)
     return {
         "row": np.repeat(np.arange(start, stop), np.diff(pointers)),
         "neighbour": indices,

@@ -1,14 +1,12 @@
 """The batch: from a model file to a finished store.
 
-What flows in: a model, the name of the store, options. What flows out: the store. Stages: mesh,
-lead fields, configurations, drive, embedding, error estimate, tiles, provenance. Lead fields are
-kept in a cache, tiles in the work folder beside the store; a batch that was interrupted goes on
-from there and ends in the same bytes.
+Stages: mesh, configurations, lead fields, drive, embedding, error estimate, blocks of rows, file.
+Lead fields are kept in a cache, finished blocks of a large batch in the work folder beside the
+store; a batch that was interrupted goes on from there and ends in the same bytes.
 """
 
-import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -32,10 +30,9 @@ from fieldcorr.errors import StoreError
 from fieldcorr.leadfield import LeadField
 from fieldcorr.mesh import Mesh, load_mesh
 from fieldcorr.model import Model, load_model
+from fieldcorr.progress import Progress, silent
 from fieldcorr.store import Options, Store, WorkFolder, open_store, write_store
-from fieldcorr.store.layout import FORMAT
 
-Progress = Callable[[str, float], None]
 DEFAULT_MEMORY = 1 << 30
 
 
@@ -52,7 +49,7 @@ def precompute(
     slim: bool = False,
     estimate: bool = True,
     cache: Path | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Store:
     """Compute a store and open it.
 
@@ -69,7 +66,7 @@ def precompute(
     top_k
         At most so many neighbours per configuration; 0 for all.
     memory
-        Bytes for tiles of r. The result does not depend on it.
+        Bytes for blocks of rows. The result does not depend on it.
     threads
         Threads; None for all. The result does not depend on it.
     force
@@ -93,8 +90,8 @@ def precompute(
             options,
             slim=slim,
             estimate=estimate,
-            cache=Cache(cache or default_folder(), fallback=folder.path / "fields"),
-            progress=progress or (lambda stage, done: None),
+            cache=Cache(cache or default_folder(), fallback=folder.fields),
+            progress=progress,
         )
         batch.run()
     return open_store(output)
@@ -166,16 +163,18 @@ class Batch:
     def run(self) -> None:
         """Make the store."""
         mesh, path = self._mesh()
-        if self.folder.claim(self._inputs(mesh)):
-            self.folder.publish()
-            return
         with kernel_threads(self.options.threads):
             polarity = self._configurations()
             solved = self._solve(mesh, str(path))
             values = self._values(polarity, solved)
         options = replace(self.options, matrix=stores_matrix(len(polarity)))
         write_store(
-            self.folder, values, options=options, run=self._run_record, progress=self._timed
+            self.folder,
+            values,
+            options=options,
+            key=code_hash(),
+            run=self._run_record,
+            progress=self._timed,
         )
 
     # -- stages -----------------------------------------------------------------------------------
@@ -202,21 +201,6 @@ class Batch:
                 meshes["companion"] = coarse.hash
                 companion = self._lead_field("companion", coarse, str(coarse_path))
         return Solved(main, companion, order_one, meshes)
-
-    def _inputs(self, mesh: Mesh) -> str:
-        """Return everything that the store depends on: what another batch left is no use."""
-        inputs = {
-            "format": FORMAT,
-            "code": code_hash(),
-            "model": self.model.hash,
-            "text": self.model.text,
-            "mesh": mesh.hash,
-            "threshold": self.options.threshold,
-            "top_k": self.options.top_k,
-            "slim": self.slim,
-            "estimate": self.estimate,
-        }
-        return json.dumps(inputs, sort_keys=True)
 
     def _lead_field(
         self, stage: str, mesh: Mesh, name: str, *, order: int | None = None

@@ -1,8 +1,9 @@
 """The store: r, neighbourhoods, configurations and fields in one HDF5 file.
 
-What flows in: the arrays of a finished batch. What flows out: :class:`Store` for consumers, who
-need numpy, h5py and numba only. FORMAT.md specifies the file; :mod:`~fieldcorr.store.layout` is
-its one declaration in code.
+A batch writes its arrays, block of rows by block of rows (:mod:`~fieldcorr.store.write`,
+:mod:`~fieldcorr.store.blocks`); :class:`Store` serves them to consumers, who need numpy, h5py and
+numba only; :func:`check_store` verifies them. FORMAT.md specifies the file, and
+:mod:`~fieldcorr.store.layout` is its one declaration in code.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -10,27 +11,29 @@ from typing import TYPE_CHECKING, Any
 from fieldcorr.store.reader import Store, open_store
 
 if TYPE_CHECKING:
-    from fieldcorr.store.check import check_store
-    from fieldcorr.store.findings import Finding
+    from fieldcorr.store.blocks import Options
+    from fieldcorr.store.check import Finding, check_apart, check_store
     from fieldcorr.store.work import WorkFolder
-    from fieldcorr.store.writer import Options, write_store
+    from fieldcorr.store.write import write_store
 
 __all__ = [
     "Finding",
     "Options",
     "Store",
     "WorkFolder",
+    "check_apart",
     "check_store",
     "open_store",
     "write_store",
 ]
 
 _HOMES = {
-    "Finding": "findings",
-    "Options": "writer",
+    "Finding": "check",
+    "Options": "blocks",
     "WorkFolder": "work",
+    "check_apart": "check",
     "check_store": "check",
-    "write_store": "writer",
+    "write_store": "write",
 }
 
 

@@ -1,28 +1,53 @@
 """Everything a store promises, verified.
 
-What flows in: the path of a store. What flows out: a list of findings, empty when the store is
-sound. The structure comes first, then the digest of every dataset, then what the numbers mean:
-polarities and ids, currents and admittance, unit rows, r against the embedding, symmetry,
-neighbourhoods against r, fields against samples.
+The structure comes first, then the digest of every dataset, then what the numbers mean
+(:mod:`~fieldcorr.store.promises`). :func:`check_store` looks in this process; a file that nobody
+vouches for may make the HDF5 library itself crash or hang, so the command line looks through
+:func:`check_apart`, in a process of its own with limits of time and memory, where that is one more
+finding.
 """
 
+import json
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Thread
 
-import h5py
 import numpy as np
 
 from fieldcorr._parallel import threads as kernel_threads
 from fieldcorr.errors import FieldcorrError, StoreError
+from fieldcorr.progress import Progress, silent
 from fieldcorr.store import layout
-from fieldcorr.store.digest import combine, digest_array, digest_block
-from fieldcorr.store.findings import Finding
+from fieldcorr.store.digest import combine, digest_block
 from fieldcorr.store.layout import Entry
 from fieldcorr.store.reader import Store
-from fieldcorr.store.structure import damage_is_store_error, encoding_of
 
-Report = Callable[[str, float], None]
 DEFAULT_MEMORY = 1 << 28
+
+SLAB_BYTES = 1 << 25
+"""Read at once for a digest: a copy may be in chunks of any shape, each of which is unpacked once
+for every read that touches it."""
+
+PATIENCE = 300.0
+"""Seconds without a word after which the process that looks is taken to hang; the longest silence
+of a sound store is the compilation of the kernels, under a minute on a busy machine."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong: where, and what."""
+
+    where: str
+    problem: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.problem}"
 
 
 def check_store(
@@ -30,24 +55,20 @@ def check_store(
     *,
     memory: int = DEFAULT_MEMORY,
     threads: int | None = None,
-    progress: Report = lambda stage, done: None,
+    progress: Progress = silent,
 ) -> list[Finding]:
-    """Verify a store completely.
+    """Verify a store completely and return what is wrong; nothing when it is sound.
 
     Parameters
     ----------
     path
         The store.
     memory
-        Bytes for tiles of r.
+        Bytes for blocks of r.
     threads
         Threads of the kernels; None for all.
     progress
         Called with the stage and the share that is done.
-
-    Returns
-    -------
-    Findings, empty when the store is sound.
     """
     try:
         store = Store(Path(path))
@@ -57,26 +78,29 @@ def check_store(
         findings = _guarded("checksums", store, lambda: _check_digests(store, progress))
         if not findings:
             # Numbers that are not what was written are not worth interpreting.
-            findings += _check_values(store, memory, progress)
+            findings += _check_promises(store, memory, progress)
     return findings
 
 
-def _check_values(store: Store, memory: int, progress: Report) -> list[Finding]:
-    from fieldcorr.store import check_rows, check_values
+def _check_promises(store: Store, memory: int, progress: Progress) -> list[Finding]:
+    from fieldcorr.store.promises import CHECKS, check_rows
 
     findings: list[Finding] = []
-    for name, check in check_values.CHECKS.items():
+    for name, check in CHECKS.items():
         progress(name, 0.0)
-        findings += _guarded(name, store, lambda check=check: check(store))  # type: ignore[misc]
+        findings += _guarded(
+            name,
+            store,
+            lambda check=check: (Finding(*f) for f in check(store)),  # type: ignore[misc]
+        )
         progress(name, 1.0)
-    findings += _guarded(
-        "rows", store, lambda: check_rows.check_rows(store, memory=memory, progress=progress)
+    return findings + _guarded(
+        "rows", store, lambda: (Finding(*f) for f in check_rows(store, memory, progress))
     )
-    return findings
 
 
 def _guarded(name: str, store: Store, check: Callable[[], Iterator[Finding]]) -> list[Finding]:
-    """Run a check; whatever goes wrong on the way is a finding too."""
+    """Run a check; what refuses to be read on the way is a finding too."""
     try:
         # Numbers of a forged file may overflow: what counts is the comparison in the end.
         with np.errstate(all="ignore"):
@@ -87,22 +111,19 @@ def _guarded(name: str, store: Store, check: Callable[[], Iterator[Finding]]) ->
         return [Finding(name, f"cannot be evaluated: {error!r}")]
 
 
-def _check_digests(store: Store, progress: Report) -> Iterator[Finding]:
-    yield from _unknown_members(store)
-    yield from _check_encodings(store)
+def _check_digests(store: Store, progress: Progress) -> Iterator[Finding]:
+    yield from _check_members(store)
     entries = [e for e in store.entries if e.path not in layout.LATE]
-    extra = set(store.digests) - {entry.path for entry in entries}
-    for name in sorted(extra):
+    for name in sorted(set(store.digests) - {entry.path for entry in entries}):
         yield Finding("/provenance/sha256", f"names {name}, which is not in the file")
     for number, entry in enumerate(entries):
-        yield from _check_digest(store, entry)
+        yield from _check_digest(store, entry, progress)
         progress("checksums", (number + 1) / len(entries))
 
 
-def _check_digest(store: Store, entry: Entry) -> Iterator[Finding]:
+def _check_digest(store: Store, entry: Entry, progress: Progress) -> Iterator[Finding]:
     try:
-        with damage_is_store_error(store.path):
-            found = _digest_in_file(store.dataset(entry.path), entry)
+        found = _digest_in_file(store, entry, progress)
     except StoreError as error:
         yield Finding(entry.path, _without_path(error, store.path))
         return
@@ -113,40 +134,133 @@ def _check_digest(store: Store, entry: Entry) -> Iterator[Finding]:
         yield Finding(entry.path, "does not match its recorded sha256")
 
 
-def _digest_in_file(dataset: h5py.Dataset, entry: Entry) -> str:
-    """Digest a dataset without holding more than a block of it in memory."""
-    if dataset.chunks is None:
-        return digest_array(entry, dataset[()])
-    blocks = layout.blocks(dataset.chunks, dataset.shape)
-    return combine(entry, dataset.shape, (digest_block(entry, dataset[block]) for block in blocks))
+def _digest_in_file(store: Store, entry: Entry, progress: Progress) -> str:
+    """Digest a dataset slab by slab, over the blocks that its shape defines."""
+    item = store.dataset(entry.path)
+    chunk = layout.chunk_shape(entry, item.shape)
+    if chunk is None:
+        store.array(entry.path)
+        return store.digests[entry.path]
+    row_bytes = item.dtype.itemsize * int(np.prod(item.shape[1:]))
+    rows = max(1, SLAB_BYTES // (row_bytes * chunk[0])) * chunk[0]
+    digests: list[bytes] = []
+    for start in range(0, item.shape[0], rows):
+        slab = store.part(entry.path, slice(start, min(start + rows, item.shape[0])))
+        digests += [digest_block(entry, slab[b]) for b in layout.blocks(chunk, slab.shape)]
+        progress(f"checksum of {entry.path}", min(1.0, (start + rows) / item.shape[0]))
+    return combine(entry, item.shape, digests)
 
 
-def _check_encodings(store: Store) -> Iterator[Finding]:
-    """Compare the attributes that anndata reads with the declaration."""
-    groups = [(g.path, g.encoding) for g in layout.GROUPS if store.has_group(g.path)]
-    with store.path.open("rb") as raw:
-        for name, want in groups + [(e.path, e.encoding) for e in store.entries]:
-            try:
-                with damage_is_store_error(store.path):
-                    found = encoding_of(store.dataset(name), raw)
-            except StoreError as error:
-                yield Finding(name, _without_path(error, store.path))
-                continue
-            if found != want:
-                yield Finding(name, f"is encoded as {found}, not {want}")
-
-
-def _unknown_members(store: Store) -> Iterator[Finding]:
-    """Members that the format does not know; a newer minor version may have them."""
-    if store.format != layout.FORMAT:
-        return
-    known = {group.path for group in layout.GROUPS} | {entry.path for entry in layout.ENTRIES}
+def _check_members(store: Store) -> Iterator[Finding]:
+    """Look for members that the format does not know, and for other encodings than declared."""
+    known = {group.path: group.encoding for group in layout.GROUPS}
+    known |= {entry.path: entry.encoding for entry in layout.ENTRIES}
+    present = ["/", *(entry.path for entry in store.entries)]
     for group in layout.GROUPS:
         for name in store.members(group.path):
             member = f"{group.path.rstrip('/')}/{name}"
-            if member not in known:
-                yield Finding(member, f"is not part of format {layout.FORMAT}")
+            if member not in known and _minor(store.format) <= _minor(layout.FORMAT):
+                yield Finding(member, f"is not part of format {store.format}")
+            if member in known and member not in present:
+                present.append(member)
+    for name in present:
+        found = store.encoding(name)
+        if found != known[name]:
+            yield Finding(name, f"is encoded as {found}, not {known[name]}")
+
+
+def _minor(version: str) -> int:
+    digits = version.partition(".")[2]
+    return int(digits) if digits.isdecimal() else 0
 
 
 def _without_path(error: Exception, path: str | Path) -> str:
     return str(error).removeprefix(f"{path}: ")
+
+
+# -- in a process of its own ------------------------------------------------------------------
+
+
+def check_apart(
+    path: str | Path,
+    *,
+    threads: int | None = None,
+    progress: Progress = silent,
+    patience: float = PATIENCE,
+) -> list[Finding]:
+    """Verify a store in a process of its own, which may crash, hang or run out of memory.
+
+    Parameters
+    ----------
+    path, threads, progress
+        As for :func:`check_store`.
+    patience
+        Seconds without a word after which the process is ended.
+    """
+    command = [sys.executable, "-m", "fieldcorr.store.check", str(path), json.dumps(threads)]
+    lines: SimpleQueue[str] = SimpleQueue()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, encoding="utf-8") as child:
+        reader = Thread(target=_pass_on, args=(child, lines), daemon=True)
+        reader.start()
+        try:
+            while line := lines.get(timeout=patience):
+                kind, *values = json.loads(line)
+                if kind == "findings":
+                    return [Finding(*finding) for finding in values]
+                progress(*values)
+            code = child.wait(patience)
+        except (Empty, subprocess.TimeoutExpired):
+            return [Finding("structure", f"the HDF5 library hangs on it ({patience:g} s)")]
+        finally:
+            child.kill()
+            reader.join()
+    return [Finding("structure", f"the HDF5 library crashed on it ({_ending(code)})")]
+
+
+def _pass_on(child: "subprocess.Popen[str]", lines: "SimpleQueue[str]") -> None:
+    """Hand over what the process says, line by line; the last line is empty."""
+    assert child.stdout is not None
+    for line in child.stdout:
+        lines.put(line)
+    lines.put("")
+
+
+def _ending(code: int) -> str:
+    try:
+        return signal.Signals(-code).name
+    except ValueError:
+        return f"exit code {code}"
+
+
+def main() -> None:
+    """Check the store that the command line names; say progress and findings as lines of JSON."""
+    path, threads = sys.argv[1], json.loads(sys.argv[2])
+    _limit_memory()
+    said: dict[str, int] = {}
+
+    def report(stage: str, done: float) -> None:
+        if said.get(stage) != int(100 * done):
+            said[stage] = int(100 * done)
+            print(json.dumps(["progress", stage, done]), flush=True)
+
+    try:
+        found = check_store(path, threads=threads, progress=report)
+    except MemoryError:
+        found = [Finding("structure", "asks for more memory than this machine has")]
+    print(json.dumps(["findings", *((f.where, f.problem) for f in found)]), flush=True)
+
+
+def _limit_memory() -> None:
+    """Allow the process no more memory than the machine has, where this can be set."""
+    try:
+        import resource
+
+        most = max(1 << 33, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    except (ImportError, OSError, ValueError):
+        return
+
+
+if __name__ == "__main__":
+    main()

@@ -1,12 +1,10 @@
 """Digests of datasets: what a store promises about every byte of its data.
 
-What flows in: arrays, whole or block by block. What flows out: hexadecimal sha256 digests.
-
 The digest of a dataset is sha256 of a header line (path, type and shape) followed by the digest of
-each block in C order; the blocks are the dataset's chunks, clipped to its shape. So tiles can be
-digested in any order and by any number of threads, and a batch that goes on after an interruption
-digests only what it writes. A block's digest is its sha256; in the streamed datasets, whose chunks
-carry HDF5's fletcher32 as well, it is its crc32, four bytes, little-endian (sha256 took longer than
+each block in C order. The blocks follow from path, type and shape alone
+(:func:`~fieldcorr.store.layout.chunk_shape`), so that a copy in other chunks or with other filters
+has the same digests, and blocks can be digested as they are made. A block's digest is its sha256;
+in the streamed datasets it is its crc32, four bytes, little-endian (sha256 took longer than
 computing the block).
 """
 

@@ -1,7 +1,6 @@
-"""What a person wants to know about a store.
+"""What a person wants to know about a store, as plain values in reading order.
 
-What flows in: an open store. What flows out: a dictionary of plain values, in reading order; the
-command line prints it, notebooks show it.
+The command line prints it, notebooks show it.
 """
 
 from typing import Any

@@ -1,22 +1,22 @@
 """What a store holds: the one declaration that writer, reader, checker and FORMAT.md share.
 
-What flows in: nothing. What flows out: :data:`GROUPS` and :data:`ENTRIES`, one :class:`Entry` per
-dataset with its path, type, shape in symbols, presence and unit; and the rules that follow from
-them (chunk shapes, sizes of the symbols, presence of a family of datasets).
+:data:`GROUPS` and :data:`ENTRIES` name every group and dataset with its type, its shape in symbols,
+its presence and its unit, :data:`RECORDS` the form of every JSON text; chunk shapes, sizes of the
+symbols and families of datasets follow from them.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import numpy as np
 
-FORMAT = "1.0"
+FORMAT = "1.1"
 """Version written by this package: major.minor. A reader MUST refuse another major version."""
 
 STATUS_BUILDING = "building"
 STATUS_COMPLETE = "complete"
-"""Both have eight bytes, so that the last write of a batch replaces one by the other in place."""
 
 BLOCK_ROWS = 8
 BLOCK_ELEMENTS = 16384
@@ -32,9 +32,8 @@ SMALL_BYTES = 65536
 TEXT = "text"
 """Type of a dataset of UTF-8 text of fixed length, padded with zero bytes."""
 
-DIGESTS_BYTES = 8192
 RUN_BYTES = 4096
-"""Room for the two texts that are known only when everything else has been written."""
+"""Room for the record of the run, so that two runs of a batch give files of equal size."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ class Entry:
     meaning
         One line for FORMAT.md and for people.
     streamed
-        Written tile by tile after the skeleton of the file.
+        Made block of rows by block of rows, and never in memory as a whole.
     since
         Format version that brought it.
     """
@@ -145,7 +144,31 @@ ENTRIES: tuple[Entry, ...] = (
 BY_PATH: Mapping[str, Entry] = {entry.path: entry for entry in ENTRIES}
 
 LATE = ("/provenance/sha256", "/provenance/run")
-"""Texts of fixed room, filled in when the rest is known; not part of the digests."""
+"""Texts that are known when everything else has been written; they have no digest."""
+
+_NUMBER = (int, float)
+_ESTIMATE = {"max": _NUMBER, "p99": _NUMBER, "median": _NUMBER}
+RECORDS: Mapping[str, Any] = {
+    "device": {},
+    "origin": {"hashes": {}, "versions": {}},
+    "settings": {
+        "model": str,
+        "device": str,
+        "measure": {"kind": str},
+        "drive": {"mode": str, "fractions": (list, None)},
+        "region": {},
+        "solver": {},
+        "neighbourhoods": {"threshold": _NUMBER, "top_k": int},
+    },
+    "solver": {"residuals": [_NUMBER], "identities": {}},
+    "error_estimate": (
+        {"companion": (_ESTIMATE, None), "order_one": (_ESTIMATE, None), "statement": str},
+        None,
+    ),
+    "run": {},
+}
+"""Form of the JSON texts of /provenance: a dict names the keys that must be there, a list of one
+the form of every item, a tuple several forms of which one must fit."""
 
 FAMILIES = ("area", "matrix", "mesh")
 """Datasets of a family are all present or all absent."""
@@ -158,14 +181,9 @@ def select(families: Iterable[str]) -> Iterator[Entry]:
 
 
 def chunk_shape(entry: Entry, shape: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Return the chunk shape that a dataset of this shape MUST have; None for contiguous.
+    """Return the chunk shape that a dataset of this shape is written with; None for contiguous.
 
-    Parameters
-    ----------
-    entry
-        The declaration.
-    shape
-        The actual shape.
+    A copy of the store may have others; digests are over these blocks in every case.
     """
     if entry.dtype == TEXT or 0 in shape:
         return None
@@ -177,15 +195,6 @@ def chunk_shape(entry: Entry, shape: tuple[int, ...]) -> tuple[int, ...] | None:
         return (1, min(BLOCK_ELEMENTS, shape[1]))
     width = prod(shape[1:])
     return (max(1, min(shape[0], BLOCK_ELEMENTS // width)), *shape[1:])
-
-
-def expected_storage(entry: Entry, shape: tuple[int, ...], itemsize: int) -> int:
-    """Return the bytes that HDF5 allocates: whole chunks, with 4 bytes of checksum each."""
-    chunks = chunk_shape(entry, shape)
-    if chunks is None:
-        return prod(shape) * itemsize
-    count = prod(-(-n // c) for n, c in zip(shape, chunks, strict=True))
-    return count * (prod(chunks) * itemsize + 4)
 
 
 def blocks(chunks: tuple[int, ...] | None, shape: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
@@ -205,7 +214,7 @@ def blocks(chunks: tuple[int, ...] | None, shape: tuple[int, ...]) -> Iterator[t
         )
 
 
-class Sizes:
+class Symbols:
     """Values of the shape symbols, collected dataset by dataset, contradictions refused."""
 
     def __init__(self) -> None:
@@ -227,3 +236,26 @@ class Sizes:
         if symbol == "K+1":
             return self.values.setdefault("K", size - 1) + 1
         return self.values.setdefault(symbol, size)
+
+
+def misfit(value: object, form: Any, where: str) -> str | None:
+    """Compare a JSON value with a form of :data:`RECORDS`; return what is wrong, or None."""
+    if isinstance(form, tuple):
+        problems = [misfit(value, one, where) for one in form]
+        return None if None in problems else problems[0]
+    if isinstance(form, dict):
+        if not isinstance(value, dict):
+            return f"{where} is not an object"
+        missing = [key for key in form if key not in value]
+        if missing:
+            return f"{where} lacks {missing[0]!r}"
+        parts = ((value[key], one, f"{where}.{key}") for key, one in form.items())
+    elif isinstance(form, list):
+        if not isinstance(value, list):
+            return f"{where} is not a list"
+        parts = ((item, form[0], f"{where}[{k}]") for k, item in enumerate(value))
+    else:
+        fits = value is None if form is None else isinstance(value, form)
+        # JSON's true and false are no numbers, though Python's are.
+        return None if fits and not isinstance(value, bool) else f"{where} is {value!r}"
+    return next(filter(None, (misfit(*part) for part in parts)), None)

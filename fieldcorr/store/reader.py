@@ -1,10 +1,11 @@
 """The store as its consumers see it.
 
-What flows in: the path of a finished store. What flows out: polarities, rows of r, neighbours,
-kappa and tau, fields of any configuration. Opening verifies the structure and reads next to
-nothing; arrays are read on first use, compared with their recorded digests, and every row of
-neighbours is checked before it leaves, so that no compiled kernel ever sees an index that the
-file made up. numba and the interpolation are loaded only by the methods that need them.
+Opening verifies the structure and reads next to nothing; arrays are read on first use and compared
+with their recorded digests. Rows of r and neighbourhoods are read in parts, which have no digest of
+their own: every one is checked for what it must be (r_ii = 1, |r| <= 1, neighbours ascending and
+above the threshold) before it leaves, so that a lost or blank chunk is an error and no compiled
+kernel ever sees an index that the file made up. numba and the interpolation are loaded only by the
+methods that need them.
 """
 
 import hashlib
@@ -17,7 +18,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fieldcorr.errors import ConfigurationError, StoreError
-from fieldcorr.store import structure
 from fieldcorr.store.file import StoreFile
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Store(StoreFile):
 
     def __len__(self) -> int:
         """Return the number of configurations K."""
-        return self._structure.sizes["K"]
+        return self.size("K")
 
     def __repr__(self) -> str:
         return f"Store({str(self.path)!r}: {len(self)} configurations, rank {self.rank})"
@@ -69,22 +69,22 @@ class Store(StoreFile):
     @property
     def rank(self) -> int:
         """Number of columns R of the embedding."""
-        return self._structure.sizes["R"]
+        return self.size("R")
 
     @property
     def has_matrix(self) -> bool:
         """Whether the K x K matrix of r is stored."""
-        return "matrix" in self._structure.families
+        return "matrix" in self.families
 
     @property
     def has_fields(self) -> bool:
         """Whether mesh and nodal lead fields are stored (not in a slim store)."""
-        return "mesh" in self._structure.families
+        return "mesh" in self.families
 
     @property
     def nnz(self) -> int:
         """Number of stored neighbours, over all rows."""
-        return self._structure.sizes["Q"]
+        return self.size("Q")
 
     @cached_property
     def hash(self) -> str:
@@ -92,7 +92,7 @@ class Store(StoreFile):
 
         Made from the recorded digests, which are compared with the data when that is read.
         """
-        parts = [self._digests.get(name, "") for name in _IDENTITY]
+        parts = [self.digests.get(name, "") for name in _IDENTITY]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
     @cached_property
@@ -103,37 +103,37 @@ class Store(StoreFile):
     @cached_property
     def contact_positions(self) -> NDArray[np.float64]:
         """Centres of the contacts, (E, 3) m."""
-        return self._read("/contacts/position")
+        return self.array("/contacts/position")
 
     @cached_property
     def polarity(self) -> NDArray[np.int8]:
         """(K, E): -1 cathode, 0 off, +1 anode."""
-        return self._read("/configurations/polarity")
+        return self.array("/configurations/polarity")
 
     @cached_property
     def ids(self) -> NDArray[np.int64]:
         """(K,) ternary codes, ascending."""
-        return self._read("/configurations/id")
+        return self.array("/configurations/id")
 
     @cached_property
     def current(self) -> NDArray[np.float64]:
         """(K, E) A that each contact delivers for a unit drive."""
-        return self._read("/configurations/current")
+        return self.array("/configurations/current")
 
     @cached_property
     def embedding(self) -> NDArray[np.float64]:
         """(K, R) unit rows with r_ij = z_i . z_j."""
-        return self._read("/correlation/embedding")
+        return self.array("/correlation/embedding")
 
     @cached_property
     def gram(self) -> NDArray[np.float64]:
         """(E, E) Gram matrix of the lead fields in the compared measure."""
-        return self._read("/leadfield/gram")
+        return self.array("/leadfield/gram")
 
     @cached_property
     def admittance(self) -> NDArray[np.float64]:
         """(E, E) S."""
-        return self._read("/leadfield/admittance")
+        return self.array("/leadfield/admittance")
 
     # -- configurations ---------------------------------------------------------------------------
 
@@ -145,17 +145,25 @@ class Store(StoreFile):
         return [format_configuration(row, self.contact_names) for row in self.polarity]
 
     def index_of(self, configuration: str | int) -> int:
-        """Return the row of a configuration given by its text or by its id."""
+        """Return the row of a configuration given by its text; a row number stays what it is."""
+        if not isinstance(configuration, str):
+            return self.checked_row(configuration)
         from fieldcorr.configurations.text import configuration_ids, parse_configuration
 
-        wanted = configuration
-        if isinstance(wanted, str):
-            polarity = parse_configuration(wanted, self.contact_names)
-            wanted = int(configuration_ids(polarity[None])[0])
-        row = int(np.searchsorted(self.ids, wanted))
-        if row == len(self) or self.ids[row] != wanted:
+        polarity = parse_configuration(configuration, self.contact_names)
+        row = int(np.searchsorted(self.ids, code := configuration_ids(polarity[None])[0]))
+        if row == len(self) or self.ids[row] != code:
             raise ConfigurationError(f"{self.path}: {configuration!r} is not in this store")
         return row
+
+    def rows_of_ids(self, ids: ArrayLike) -> NDArray[np.int64]:
+        """Return the rows (N,) of configurations given by their ternary codes (N,)."""
+        codes = np.atleast_1d(np.asarray(ids))
+        rows = np.minimum(np.searchsorted(self.ids, codes), len(self) - 1)
+        absent = codes[self.ids[rows] != codes]
+        if absent.size:
+            raise ConfigurationError(f"{self.path}: id {absent[0]} is not in this store")
+        return rows
 
     # -- correlations -----------------------------------------------------------------------------
 
@@ -167,35 +175,76 @@ class Store(StoreFile):
 
     def rows(self, start: int, stop: int) -> NDArray[np.float32]:
         """Return rows ``start:stop`` of r, (stop - start, K): from the matrix or the embedding."""
-        if self.has_matrix:
-            with structure.damage_is_store_error(self.path):
-                stored: NDArray[np.float32] = self.dataset("/correlation/matrix")[start:stop]
-                return stored
-        from fieldcorr.correlation.tiles import correlation_rows
+        first, last = self._checked_range(start, stop)
+        if not self.has_matrix:
+            from fieldcorr.correlation.tiles import correlation_rows
 
-        return correlation_rows(self._packed, start, stop)
+            return correlation_rows(self._packed, first, last)
+        r: NDArray[np.float32] = self.part("/correlation/matrix", slice(first, last))
+        own = np.arange(last - first)
+        # What is no number compares as False.
+        if r.size and not (
+            r.min() >= -1.0 and r.max() <= 1.0 and (r[own, first + own] == 1.0).all()
+        ):
+            raise StoreError(
+                f"{self.path}: damaged: rows {first} to {last - 1} of /correlation/matrix are not "
+                "within [-1, 1] with 1 on the diagonal"
+            )
+        return r
 
     def neighbours(self, i: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Return the neighbours of configuration i, ascending, and their r."""
-        return self.neighbour_slice(*self._indptr[self.checked_row(i) : self.checked_row(i) + 2])
+        number = self.checked_row(i)
+        return self.neighbour_rows(number, number + 1)
 
-    def neighbour_slice(
+    def neighbour_rows(
         self, start: int, stop: int
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Return entries ``start:stop`` of all neighbourhoods, indices checked."""
-        with structure.damage_is_store_error(self.path):
-            indices: NDArray[np.int64] = self.dataset("/neighbourhoods/indices")[start:stop]
-            data: NDArray[np.float32] = self.dataset("/neighbourhoods/data")[start:stop]
-        if indices.size and not (indices.min() >= 0 and indices.max() < len(self)):
-            raise StoreError(
-                f"{self.path}: /neighbourhoods/indices points outside 0..{len(self) - 1}"
-            )
-        return indices, data
+        """Return the neighbours of rows ``start:stop`` and their r, row after row."""
+        first, last = self._checked_range(start, stop)
+        entries = slice(int(self.indptr[first]), int(self.indptr[last]))
+        indices: NDArray[np.int64] = self.part("/neighbourhoods/indices", entries)
+        r: NDArray[np.float32] = self.part("/neighbourhoods/data", entries)
+        if indices.size:
+            self._verify_neighbours(indices, r, first, last)
+        return indices, r
 
-    @property
-    def indptr(self) -> NDArray[np.int64]:
-        """(K + 1,) row pointers of the neighbourhoods."""
-        return self._indptr
+    def _verify_neighbours(
+        self, indices: NDArray[np.int64], r: NDArray[np.float32], start: int, stop: int
+    ) -> None:
+        """Refuse neighbours of rows ``start:stop`` that no batch could have written."""
+        problem = ""
+        pointers = self.indptr[start : stop + 1] - self.indptr[start]
+        ascending = indices[1:] > indices[:-1]
+        # From one row to the next the numbers may fall.
+        ascending[pointers[(pointers > 0) & (pointers < indices.size)] - 1] = True
+        if not (indices.min() >= 0 and indices.max() < len(self)):
+            problem = f"/neighbourhoods/indices points outside 0..{len(self) - 1}"
+        elif not ascending.all() or self._lists_itself(indices, pointers, start):
+            problem = "/neighbourhoods/indices does not ascend, or lists a row as its own neighbour"
+        elif not (r.min() > self.threshold and r.max() <= 1.0):
+            problem = f"/neighbourhoods/data is not above {self.threshold:g} and at most 1"
+        if problem:
+            raise StoreError(f"{self.path}: damaged: {problem} in rows {start} to {stop - 1}")
+
+    @staticmethod
+    def _lists_itself(indices: NDArray[np.int64], pointers: NDArray[np.int64], start: int) -> bool:
+        rows = np.arange(start, start + pointers.size - 1)
+        return bool((indices == np.repeat(rows, np.diff(pointers))).any())
+
+    def nearest(self, i: int, n: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Return the n configurations of largest r with i, itself left out, best first, and r.
+
+        Of equal r the lower row comes first.
+        """
+        number = self.checked_row(i)
+        count = _whole(n)
+        if count is None or count < 0:
+            raise ConfigurationError(f"{self.path}: {n} nearest: must be a whole number from 0 on")
+        r = self.row(number)
+        order = np.argsort(-r, kind="stable")
+        best = order[order != number][:count]
+        return best, r[best]
 
     def kappa_tau(self, winner: int, loser: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return what a duel tells about every configuration: (kappa, tau), each (K,)."""
@@ -226,8 +275,10 @@ class Store(StoreFile):
 
     def lead_field(self, contact: int) -> NDArray[np.float32]:
         """Return the lead field (D,) V/A of one contact at all nodes."""
-        with structure.damage_is_store_error(self.path):
-            row: NDArray[np.float32] = self.dataset("/leadfield/nodal")[contact]
+        number = _whole(contact)
+        if number is None or not 0 <= number < len(self.contact_names):
+            raise ConfigurationError(f"{self.path}: no contact number {contact}")
+        row: NDArray[np.float32] = self.part("/leadfield/nodal", slice(number, number + 1))[0]
         return row
 
     @cached_property
@@ -254,9 +305,25 @@ class Store(StoreFile):
 
     def checked_row(self, i: int) -> int:
         """Return a row number, or say that there is no such row."""
-        number = int(i)
-        if not 0 <= number < len(self):
+        number = _whole(i)
+        if number is None or not 0 <= number < len(self):
             raise ConfigurationError(
                 f"{self.path}: no configuration {i}; rows are 0..{len(self) - 1}"
             )
         return number
+
+    def _checked_range(self, start: int, stop: int) -> tuple[int, int]:
+        first, last = _whole(start), _whole(stop)
+        if first is None or last is None or not 0 <= first <= last <= len(self):
+            raise ConfigurationError(
+                f"{self.path}: no rows {start} to {stop}; rows are 0..{len(self) - 1}"
+            )
+        return first, last
+
+
+def _whole(value: object) -> int | None:
+    """Return a whole number, given in whatever type; None when it is none."""
+    found = np.asarray(value)
+    if found.ndim or found.dtype.kind not in "iuf" or not np.isfinite(found) or found % 1:
+        return None
+    return int(found)

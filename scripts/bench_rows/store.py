@@ -74,7 +74,6 @@ def make(path: Path, k: int) -> Path:
     from fieldcorr.store import WorkFolder, write_store
 
     with WorkFolder(path, force=True) as folder:
-        folder.claim("{}")
         write_store(folder, content(k))
     return path
 

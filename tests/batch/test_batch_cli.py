@@ -139,9 +139,9 @@ def test_an_interrupted_batch_says_so_and_goes_on(
     output = tmp_path / "stopped.h5"
     program = (
         "import os, signal, sys\n"
-        "from fieldcorr.store import writer\n"
+        "from fieldcorr.store.write import Writer\n"
         "def stop(*_): os.kill(os.getpid(), signal.SIGINT)\n"
-        "writer._sync = stop\n"
+        "Writer.write = stop\n"
         "sys.argv = ['fieldcorr'] + sys.argv[1:]\n"
         "from fieldcorr.cli import main; main()\n"
     )

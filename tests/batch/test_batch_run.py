@@ -1,7 +1,6 @@
 """From a model to a store: what is in it, and what is done only once."""
 
 import os
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -54,13 +53,11 @@ def test_fields_are_not_solved_again_when_the_rules_change(
         raise AssertionError("solved again")
 
     monkeypatch.setattr(fields, "compute_lead_field", refuse)
-    started = time.perf_counter()
     with precompute(bundled_model, tmp_path / "more.h5", mesh="tiny", cache=cache) as more:
         assert len(more) == 3600
         i, j = more.index_of("0- 1+"), more.index_of("3+ 9-")
         old = store.row(store.index_of("0- 1+"))[store.index_of("3+ 9-")]
         assert more.row(i)[j] == old
-    assert time.perf_counter() - started < 60
     changed = bundled_model.replace({"solver.tolerance": 1e-7})
     with pytest.raises(AssertionError, match="solved again"):
         precompute(changed, tmp_path / "x.h5", mesh="tiny", cache=cache, estimate=False)
@@ -240,8 +237,8 @@ def test_the_progress_runs_through_the_stages(
 
     options: dict[str, Any] = {"cache": cache, "progress": follow, "estimate": False}
     precompute(small_model, tmp_path / "a.h5", mesh="tiny", **options).close()
-    stages = ["mesh", "configurations", "lead fields", "embedding", "neighbours", "correlation"]
-    assert list(seen)[:6] == stages
+    stages = ["mesh", "configurations", "lead fields", "embedding", "correlation", "to disk"]
+    assert list(seen) == stages
     assert set(seen.values()) == {1.0}
 
 

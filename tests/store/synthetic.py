@@ -136,7 +136,6 @@ def make_store(
     record = {"threshold": chosen.threshold, "top_k": chosen.top_k}
     content["/provenance/settings"] = json.dumps(settings(neighbourhoods=record))
     with WorkFolder(path, force=force) as folder:
-        folder.claim("{}")
         write_store(folder, content, options=chosen, run=lambda: {"created": "now"})
     return path
 

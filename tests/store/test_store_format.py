@@ -81,7 +81,7 @@ def test_chunks_are_whole_row_blocks() -> None:
 
 
 def test_sizes_that_contradict_each_other_are_named() -> None:
-    sizes = layout.Sizes()
+    sizes = layout.Symbols()
     assert sizes.mismatch(layout.BY_PATH["/configurations/id"], (7,)) is None
     assert sizes.mismatch(layout.BY_PATH["/neighbourhoods/indptr"], (8,)) is None
     problem = sizes.mismatch(layout.BY_PATH["/correlation/matrix"], (7, 6))

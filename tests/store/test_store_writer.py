@@ -2,7 +2,6 @@
 
 import errno
 import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -12,12 +11,16 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from fieldcorr.correlation.tiles import correlation_rows
 from fieldcorr.errors import StoreError
 from fieldcorr.store import Options, WorkFolder, check_store, open_store, write_store
-from fieldcorr.store._kernels import WEIGHTS, fletcher32
-from fieldcorr.store.skeleton import build_skeleton
-from fieldcorr.store.stream import tile_rows, tiles
+from fieldcorr.store import blocks as blocks_module
+from fieldcorr.store.blocks import block_rows, bounds
+from fieldcorr.store.work import LOCK
+from fieldcorr.store.write import recut
 from tests.store.synthetic import content_hash, make_store, settled_values, values
 
 
@@ -78,31 +81,22 @@ def test_without_matrix_and_fields(tmp_path: Path) -> None:
         assert "mesh" not in file
 
 
-def test_our_checksum_is_the_one_of_hdf5(tmp_path: Path) -> None:
-    rng = np.random.default_rng(3)
-    blocks = [
-        np.zeros(4096, np.uint8),
-        np.full(4096, 255, np.uint8),
-        rng.integers(0, 256, 4096).astype(np.uint8),
-        rng.integers(0, 256, 60000).astype(np.uint8),
-        rng.integers(0, 256, 2).astype(np.uint8),
-        rng.integers(0, 256, 514).astype(np.uint8),
-        np.r_[np.zeros(4094, np.uint8), [255, 255]].astype(np.uint8),
-    ]
-    for block in blocks:
-        with h5py.File(tmp_path / "f.h5", "w") as file:
-            item = file.create_dataset("x", data=block, chunks=block.shape, fletcher32=True)
-            stored = item.id.read_direct_chunk((0,))[1]
-        assert int(fletcher32(block.view(np.uint16), WEIGHTS)) == int.from_bytes(
-            stored[-4:], "little"
-        )
+def test_blocks_fit_into_memory_and_cover_all_rows() -> None:
+    assert block_rows(10**5, 2**31) * 10**5 * 24 <= 2**31
+    assert block_rows(10**5, 1) == 8
+    assert block_rows(100, 2**40) == 512
+    assert bounds(20, 8) == [(0, 8), (8, 16), (16, 20)]
 
 
-def test_tiles_fit_into_memory_and_cover_all_rows() -> None:
-    assert tile_rows(10**5, 2**31) * 10**5 * 24 <= 2**31
-    assert tile_rows(10**5, 1) == 8
-    assert tile_rows(100, 2**40) == 512
-    assert list(tiles(20, 8)) == [(0, 8), (8, 16), (16, 20)]
+@given(
+    sizes=st.lists(st.integers(0, 7), max_size=8),
+    piece=st.integers(1, 9),
+)
+def test_pieces_do_not_depend_on_the_blocks(sizes: list[int], piece: int) -> None:
+    whole = np.arange(sum(sizes))
+    pieces = list(recut(np.split(whole, np.cumsum(sizes[:-1])) if sizes else [], piece))
+    assert [len(p) for p in pieces[:-1]] == [piece] * (len(pieces) - 1)
+    assert np.concatenate([whole[:0], *pieces]).tolist() == whole.tolist()
 
 
 def test_nothing_is_left_beside_the_store(tmp_path: Path) -> None:
@@ -133,10 +127,8 @@ def test_a_name_taken_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
         path.write_bytes(b"theirs")
         return {}
 
-    with WorkFolder(path) as folder:
-        folder.claim("{}")
-        with pytest.raises(StoreError, match="exists already"):
-            write_store(folder, values(), run=intrude)
+    with WorkFolder(path) as folder, pytest.raises(StoreError, match="exists already"):
+        write_store(folder, values(), run=intrude)
     assert path.read_bytes() == b"theirs"
 
 
@@ -147,7 +139,6 @@ def test_a_second_writer_is_refused(tmp_path: Path) -> None:
         "with WorkFolder(Path(sys.argv[1])): pass"
     )
     with WorkFolder(path) as folder:
-        folder.claim("{}")
         with pytest.raises(StoreError, match=f"another process is writing here .*{os.getpid()}"):
             make_store(path)
         command = [sys.executable, "-c", program, str(path)]
@@ -188,6 +179,7 @@ def test_a_disk_that_is_too_small_is_noticed_first(
 @pytest.mark.parametrize("limit", [10_000, 100_000, 250_000, 360_000])
 def test_running_out_of_space_on_the_way(limit: int, tmp_path: Path, small_store: Path) -> None:
     """A file-size limit stops the write at that very byte, as a full disk does."""
+    resource = pytest.importorskip("resource")
     path = tmp_path / "full.h5"
     hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
@@ -201,80 +193,271 @@ def test_running_out_of_space_on_the_way(limit: int, tmp_path: Path, small_store
     assert content_hash(path) == content_hash(small_store)
 
 
-def test_other_inputs_do_not_meet_old_tiles(tmp_path: Path, small_store: Path) -> None:
+IN_FILES = Options(memory=1)
+"""Options that leave every block as a file."""
+
+
+def test_blocks_of_other_inputs_are_not_used(tmp_path: Path, small_store: Path) -> None:
     path = tmp_path / "a.h5"
-    stop_before_the_end(path, values(count=50), inputs="other inputs")
-    assert path.with_name("a.h5.partial").exists()
-    make_store(path)
+    other = values()
+    other["/correlation/embedding"] = np.roll(other["/correlation/embedding"], 1, axis=0)
+    stop_before_the_end(path, other)
+    left = {item.name for item in path.with_name("a.h5.partial").glob("*.rows")}
+    assert len(left) == 23
+    make_store(path, options=IN_FILES)
     assert content_hash(path) == content_hash(small_store)
 
 
-def test_torn_tiles_are_written_again(tmp_path: Path, small_store: Path) -> None:
-    """Lost power may keep the record of a tile and lose its bytes."""
-    path = tmp_path / "a.h5"
-    stop_before_the_end(path, settled_values(), inputs="{}")
-    draft = path.with_name("a.h5.partial") / "store.h5"
-    with h5py.File(draft) as file:
-        places = [
-            file[name].id.get_chunk_info(0)
-            for name in ("/correlation/matrix", "/neighbourhoods/data", "/neighbourhoods/indices")
-        ]
-    with draft.open("r+b") as raw:
-        for place in places:
-            raw.seek(place.byte_offset + 1000)
-            raw.write(b"torn")
-        raw.seek(places[0].byte_offset + places[0].size - 4)
-        raw.write(b"torn")
-    make_store(path)
-    assert content_hash(path) == content_hash(small_store)
-
-
-def test_tiles_between_finished_ones_are_written_again(tmp_path: Path) -> None:
-    """Several chunks of neighbours, some of whose tiles are lost while others are kept."""
-    content = {
-        **values(contacts=6),
-        "/provenance/settings": settled_values()["/provenance/settings"],
-    }
-    options = Options(memory=1)
-    whole = make_store(tmp_path / "whole.h5", content, options=options)
-    path = tmp_path / "torn.h5"
-    stop_before_the_end(path, content, inputs="{}", options=options)
-    draft = path.with_name("torn.h5.partial") / "store.h5"
-    with h5py.File(draft) as file:
-        matrix, data = file["/correlation/matrix"].id, file["/neighbourhoods/data"].id
-        assert data.get_num_chunks() > 8
-        ends = [matrix.get_chunk_info(k) for k in (3, 20, 40)]
-        middles = [data.get_chunk_info(k) for k in (2, 6)]
-    with draft.open("r+b") as raw:
-        for place in ends:  # the checksum alone
-            raw.seek(place.byte_offset + place.size - 3)
-            raw.write(b"\xa5")
-        for place in middles:
-            raw.seek(place.byte_offset + place.size // 2)
-            raw.write(b"torn")
-    make_store(path, content, options=options)
-    assert content_hash(path) == content_hash(whole)
-
-
-def test_room_for_tiles_costs_no_disk(tmp_path: Path) -> None:
-    """Otherwise every byte of a large store would be written twice."""
-    path = tmp_path / "skeleton.h5"
-    content = {**settled_values(), "/neighbourhoods/indptr": np.zeros(181, np.int64)}
-    streams = {"/neighbourhoods/data": (10**8,), "/neighbourhoods/indices": (10**8,)}
-    build_skeleton(path, content, streams, {})
-    assert path.stat().st_size > 12 * 10**8
-    assert path.stat().st_blocks * 512 < 10**7
-
-
-def stop_before_the_end(
-    path: Path, content: dict[str, Any], *, inputs: str, options: Options | None = None
+@pytest.mark.parametrize("key", ["other code", "same code"])
+def test_blocks_of_other_code_are_not_used(
+    key: str, tmp_path: Path, small_store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Write all tiles of a store, then stop as Ctrl-C does."""
+    """Other code has another key; another processor has the same, and other last bits."""
+    path = tmp_path / "a.h5"
 
-    def stop() -> dict[str, Any]:
-        raise KeyboardInterrupt
+    def other(*arguments: Any, **options: Any) -> Any:
+        rows = correlation_rows(*arguments, **options)
+        rows[rows < 1.0] += np.float32(2.0**-20)
+        return rows
 
+    with monkeypatch.context() as patch:
+        patch.setattr(blocks_module, "correlation_rows", other)
+        stop_before_the_end(path, settled_values(), key=key)
     with WorkFolder(path) as folder:
-        folder.claim(inputs)
-        with pytest.raises(KeyboardInterrupt):
-            write_store(folder, content, options=options, run=stop)
+        write_store(
+            folder,
+            settled_values(),
+            options=IN_FILES,
+            key="same code",
+            run=lambda: {"created": "now"},
+        )
+    assert content_hash(path) == content_hash(small_store)
+
+
+@pytest.mark.parametrize("damage", ["torn", "blank", "flipped", "of another name", "a link"])
+def test_damaged_blocks_are_made_again(damage: str, tmp_path: Path, small_store: Path) -> None:
+    """Lost power may keep the name of a file and lose its bytes."""
+    path = tmp_path / "a.h5"
+    stop_before_the_end(path, settled_values())
+    blocks = sorted(path.with_name("a.h5.partial").glob("*.rows"))
+    for block in blocks[3:9]:
+        content = block.read_bytes()
+        block.unlink()
+        if damage == "torn":
+            block.write_bytes(content[: len(content) // 2])
+        elif damage == "blank":
+            block.write_bytes(bytes(len(content)))
+        elif damage == "flipped":
+            place = len(content) // 2
+            block.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+        elif damage == "of another name":
+            block.write_bytes(blocks[0].read_bytes())
+        else:
+            block.symlink_to(blocks[0])
+    before = blocks[0].read_bytes()
+    stop_before_the_end(path, settled_values())
+    assert blocks[0].read_bytes() == before
+    assert not any(block.is_symlink() for block in blocks)
+    make_store(path, options=IN_FILES)
+    assert content_hash(path) == content_hash(small_store)
+
+
+def stop_before_the_end(path: Path, content: dict[str, Any], *, key: str = "") -> None:
+    """Write a store whose blocks are files, then stop as Ctrl-C does."""
+    with WorkFolder(path) as folder, pytest.raises(KeyboardInterrupt):
+        write_store(folder, content, options=IN_FILES, key=key, run=interrupt)
+
+
+def interrupt() -> dict[str, Any]:
+    """Do what Ctrl-C does."""
+    raise KeyboardInterrupt
+
+
+# -- what is on the disk when ----------------------------------------------------------------------
+
+
+class Disk:
+    """Records the order of the calls that make a store durable, and fails one of them.
+
+    Parameters
+    ----------
+    output
+        The store.
+    fail_at
+        Number of the fsync that fails; none by default.
+    """
+
+    def __init__(self, output: Path, fail_at: int | None = None) -> None:
+        self.output = output
+        self.draft = output.with_name(output.name + ".partial") / "store.h5"
+        self.fail_at = fail_at
+        self.events: list[str] = []
+        self.kept: list[bytes] = []
+        self.syncs = 0
+
+    def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Put the record in front of the system's calls."""
+        monkeypatch.setattr(os, "fsync", self._fsync(os.fsync))
+        for name in ("replace", "link"):
+            monkeypatch.setattr(os, name, self._move(name, getattr(os, name)))
+
+    def _fsync(self, original: Any) -> Any:
+        def fsync(fd: int) -> None:
+            self.events.append(self._what(fd))
+            if self.output.exists():
+                self.kept.append(self.output.read_bytes())
+            self.syncs += 1
+            if self.syncs == self.fail_at:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            original(fd)
+
+        return fsync
+
+    def _what(self, fd: int) -> str:
+        status = os.fstat(fd)
+        if self.draft.exists() and os.path.samestat(status, self.draft.stat()):
+            complete = b"complete" in self.draft.read_bytes()
+            return "fsync of the status" if complete else "fsync of the data"
+        if os.path.samestat(status, self.output.parent.stat()):
+            return "fsync of the name"
+        if os.path.samestat(status, self.draft.parent.stat()):
+            return "fsync of the blocks' names"
+        return "fsync of a block"
+
+    def _move(self, name: str, original: Any) -> Any:
+        def move(source: Any, target: Any) -> None:
+            if Path(target) == self.output:
+                self.events.append(name)
+            original(source, target)
+
+        return move
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_data_then_status_then_name_reach_the_disk(
+    force: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.h5"
+    if force:
+        make_store(path, values(count=20))
+    disk = Disk(path)
+    disk.install(monkeypatch)
+    make_store(path, force=force)
+    assert disk.events == [
+        "fsync of the data",  # all datasets
+        "fsync of the data",  # digests and run
+        "fsync of the status",
+        "replace" if force else "link",
+        "fsync of the name",
+    ]
+
+
+def test_every_block_reaches_the_disk_before_it_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = Disk(tmp_path / "a.h5")
+    disk.install(monkeypatch)
+    make_store(disk.output, options=IN_FILES)
+    assert disk.events[:23] == ["fsync of a block"] * 23
+    assert disk.events[23] == "fsync of the blocks' names"
+
+
+@pytest.mark.parametrize("number", [1, 23, 24, 25, 26, 27])
+def test_every_error_of_an_fsync_is_fatal(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = Disk(tmp_path / "a.h5", fail_at=number)
+    disk.install(monkeypatch)
+    with pytest.raises(StoreError, match="cannot be written: Input/output error"):
+        make_store(disk.output, options=IN_FILES)
+    assert not disk.output.exists()
+
+
+def test_an_error_when_the_name_is_synced_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = Disk(tmp_path / "a.h5", fail_at=4)
+    disk.install(monkeypatch)
+    with pytest.raises(StoreError, match="cannot be written"):
+        make_store(disk.output)
+    assert disk.events[-1] == "fsync of the name"
+
+
+@pytest.mark.parametrize("number", range(1, 4))
+def test_with_force_the_old_store_stays_until_the_new_one_is_complete(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = make_store(tmp_path / "mine.h5", values(count=20))
+    old = path.read_bytes()
+    disk = Disk(path, fail_at=number)
+    disk.install(monkeypatch)
+    with pytest.raises(StoreError, match="cannot be written"):
+        make_store(path, force=True)
+    assert disk.kept == [old] * number
+    assert path.read_bytes() == old
+    disk.fail_at = None
+    make_store(path, force=True)
+    with open_store(path) as store:
+        assert len(store) == 180
+
+
+# -- what is not ours ------------------------------------------------------------------------------
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Return every file below a folder."""
+    return {str(p): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+@pytest.mark.parametrize("force", [False, True])
+@pytest.mark.parametrize("kind", ["folder", "link", "dangling link", "file", "linked lock"])
+def test_what_does_not_carry_our_mark_is_not_touched(
+    kind: str, force: bool, tmp_path: Path
+) -> None:
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    for name in ("store.h5", "thesis.txt", "a.rows"):
+        (theirs / name).write_bytes(b"theirs")
+    partial = tmp_path / "a.h5.partial"
+    if kind == "folder":
+        theirs.rename(partial)
+    elif kind == "link":
+        partial.symlink_to(theirs)
+    elif kind == "dangling link":
+        partial.symlink_to(tmp_path / "nowhere")
+    elif kind == "file":
+        partial.write_bytes(b"theirs")
+    else:
+        partial.mkdir()
+        (partial / LOCK).symlink_to(theirs / "thesis.txt")
+    before = contents(tmp_path)
+    with pytest.raises(StoreError, match="is in the way; it is no work folder"):
+        make_store(tmp_path / "a.h5", force=force)
+    assert contents(tmp_path) == before
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_finished_blocks_survive_a_command_that_forgets_force(tmp_path: Path) -> None:
+    path = make_store(tmp_path / "a.h5", values(count=20))
+    with WorkFolder(path, force=True) as folder, pytest.raises(KeyboardInterrupt):
+        write_store(folder, settled_values(), options=IN_FILES, run=interrupt)
+    blocks = contents(folder.path)
+    assert len(blocks) > 23
+    with pytest.raises(StoreError, match="exists already"):
+        make_store(path, options=IN_FILES)
+    assert set(contents(folder.path)) == set(blocks)
+
+
+def test_files_of_others_in_a_work_folder_stay(tmp_path: Path, small_store: Path) -> None:
+    path = tmp_path / "a.h5"
+    stop_before_the_end(path, settled_values())
+    partial = path.with_name("a.h5.partial")
+    theirs = tmp_path / "theirs.h5"
+    theirs.write_bytes(b"theirs")
+    (partial / "store.h5").unlink()
+    (partial / "store.h5").symlink_to(theirs)
+    (partial / "notes.txt").write_text("theirs")
+    make_store(path, options=IN_FILES)
+    assert content_hash(path) == content_hash(small_store)
+    assert theirs.read_bytes() == b"theirs"
+    assert {item.name for item in partial.iterdir()} == {"notes.txt", LOCK}
