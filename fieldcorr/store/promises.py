@@ -109,8 +109,8 @@ def check_fields(store: Store) -> Problems:
         fields.tags.min() >= 0 and fields.tags.max() < len(fields.tissues)
     ):
         yield "/mesh/tags", "names a tissue that is not in /mesh/tissues"
-    problems = [*_finite(store, "/leadfield/nodal"), *_finite(store, "/mesh/points")]
-    problems += _flat_cells(fields.volume.space.mesh.points, fields.volume.space.mesh.cells)
+    mesh = fields.volume.space.mesh
+    problems = [*_finite(store, "/leadfield/nodal"), *_flat_cells(mesh.points, mesh.cells)]
     yield from problems
     if problems:
         return

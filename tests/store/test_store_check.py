@@ -124,7 +124,7 @@ FORGERIES = {
     ),
     "vertex that is no number": (
         _set("/mesh/points", (2, 1), np.nan),
-        "/mesh/points: has a value that is not finite",
+        "/mesh/points has a vertex that is nowhere in a body",
     ),
     "flat cell": (
         lambda f: _set("/mesh/cells", (2, 3), f["/mesh/cells"][2, 2])(f),
