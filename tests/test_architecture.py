@@ -15,6 +15,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "fieldcorr"
 # stores are written in it.
 PIPELINE = (
     "errors",
+    "progress",
     "_parallel",
     "elements",
     "configurations.text",

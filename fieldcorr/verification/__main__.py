@@ -4,7 +4,6 @@ import argparse
 import sys
 from collections.abc import Iterator
 
-from fieldcorr._parallel import prefer_light_layer
 from fieldcorr.verification.report import Finding, markdown_table
 from fieldcorr.verification.suite import all_findings
 
@@ -24,7 +23,6 @@ def main() -> int:
     parser.add_argument("--peer", action="store_true", help="compare r with NGSolve as well")
     parser.add_argument("--mesh", default="tiny", help="bundled mesh for --peer (default tiny)")
     options = parser.parse_args()
-    prefer_light_layer()
     findings = []
     for finding in _findings(options):
         findings.append(finding)
