@@ -1,19 +1,16 @@
-"""Kernels of the embedding: a factor of the Gram matrix, and unit rows.
+"""Kernels of the embedding: a factor L of the Gram matrix with G = L L', and unit rows Z.
 
-What flows in: the Gram matrix, contact currents, fields at sample points. What flows out: L with
-G = L L', and unit rows Z, in the caller's arrays. All sums run in a fixed order in float64 and
-without fused operations, so the bits depend neither on threads nor on vector width.
+All sums run in a fixed order in float64 and without fused operations, so the bits depend neither on
+threads nor on vector width.
 """
 
 import numba
 import numpy as np
-from numba import prange
 from numpy.typing import NDArray
 
 Float64s = NDArray[np.float64]
 
 _jit = numba.njit(cache=True, error_model="numpy", nogil=True)
-_parallel_jit = numba.njit(cache=True, error_model="numpy", nogil=True, parallel=True)
 
 
 @_jit
@@ -114,8 +111,10 @@ def _fill_magnitude(currents: Float64s, field: Float64s, work: Float64s, row: Fl
         row[s] = np.sqrt(row[s])
 
 
-@_parallel_jit
+@_jit
 def magnitude_rows(
+    begin: int,
+    end: int,
     currents: Float64s,
     field: Float64s,
     weight: Float64s,
@@ -124,9 +123,9 @@ def magnitude_rows(
     sound: NDArray[np.bool_],
     z: Float64s,
 ) -> None:
-    """Fill ``z`` (K, S) with the unit rows of |E|, and ``sound`` (K,): which have variance."""
-    for k in prange(currents.shape[0]):
-        work = np.empty(z.shape[1])
+    """Fill rows of ``z`` (K, S) with the unit rows of |E|; ``sound`` (K,) says which have variance."""
+    work = np.empty(z.shape[1])
+    for k in range(begin, end):
         _fill_magnitude(currents[k], field, work, z[k])
         sound[k] = _standardise(z[k], weight, root, volume)
 

@@ -1,11 +1,9 @@
 """Kernels of the update rule: (kappa, tau) of one duel, added to wins and plays in place.
 
-What flows in: r of the winner and of the loser with everyone, from rows, from the embedding or from
-sparse neighbourhoods, and the rule as numbers. What flows out: nothing new; ``wins``, ``plays``
-(and ``background``) are added to. Nothing is allocated here: ``scratch_r`` (2, BLOCK) float32 and
-``scratch`` (2, BLOCK) float64 come from the caller and hold r, then (kappa, tau), of one block.
-
-All three sources go through :func:`_apply_rule`, block by block, so the same r gives the same bits.
+r comes from rows, from the embedding or from sparse neighbourhoods, block by block: ``scratch_r``
+(2, BLOCK) float32 holds r of the winner and of the loser, ``scratch`` (2, BLOCK) float64 (kappa,
+tau). Every call has scratch of its own, so any number of threads may share a source. All three go
+through :func:`_apply_rule`, so the same r gives the same bits.
 """
 
 from typing import Any, NamedTuple
@@ -32,7 +30,6 @@ class Rule(NamedTuple):
     need: float  # an arm is touched if both of its r are above this; -inf touches all
     pin: float  # whether winner and loser are set to (1, 1) and (0, 1)
     tie: float  # whether nobody won
-    weight: float  # factor of the whole update
 
 
 _jit = numba.njit(cache=True, error_model="numpy", nogil=True)
@@ -158,6 +155,18 @@ def _apply_rule(
 
 
 @_jit
+def fill_logs(rule: Rule, r: Float32s, logs: Float64s) -> None:
+    """Fill ``logs`` (K, K) with log2 of r~, as in :func:`_apply_rule`; 1 where r is left out."""
+    for i in range(r.shape[0]):
+        row, out = r[i], logs[i]
+        for k in range(row.size):
+            x = float(row[k])
+            touched = x > rule.need
+            value = _log2(_shape_r(x, rule.floor) if touched else 1.0)
+            out[k] = value if touched else 1.0
+
+
+@_jit
 def _share_tie(rule: Rule, size: int, scratch: Float64s) -> None:
     """Give each side half if nobody won: kappa and mirrored kappa add up to tau."""
     if rule.tie != 0.0:
@@ -166,35 +175,38 @@ def _share_tie(rule: Rule, size: int, scratch: Float64s) -> None:
 
 
 @_jit
-def _pin_duelled(
-    rule: Rule, winner: int, loser: int, start: int, size: int, scratch: Float64s
-) -> None:
-    """Set (1, 1) for the winner and (0, 1) for the loser, if they are in this block."""
+def _pin_duelled(rule: Rule, winner: int, loser: int, size: int, scratch: Float64s) -> None:
+    """Set (1, 1) for the winner and (0, 1) for the loser, where they are within the block."""
     if rule.pin != 0.0:
-        if start <= winner < start + size:
-            scratch[:, winner - start] = 1.0
-        if start <= loser < start + size:
-            scratch[0, loser - start] = 0.0
-            scratch[1, loser - start] = 1.0
+        if 0 <= winner < size:
+            scratch[0, winner] = 1.0
+            scratch[1, winner] = 1.0
+        if 0 <= loser < size:
+            scratch[0, loser] = 0.0
+            scratch[1, loser] = 1.0
 
 
 @_jit
 def _add_block(
     rule: Rule,
+    r_pair: float,
+    winner: int,
+    loser: int,
     start: int,
-    size: int,
-    active: NDArray[np.bool_],
+    scratch_r: Float32s,
     scratch: Float64s,
     wins: Float64s,
     plays: Float64s,
 ) -> None:
-    """Add (kappa, tau) of the arms start ... start + size to wins and plays."""
-    mask = active[start : start + size]
-    w, n = wins[start : start + size], plays[start : start + size]
+    """Add the update of the block of arms from ``start`` on, whose r is in ``scratch_r``."""
+    size = min(BLOCK, wins.size - start)
+    _apply_rule(rule, r_pair, size, scratch_r, scratch)
+    _pin_duelled(rule, winner - start, loser - start, size, scratch)
+    _share_tie(rule, size, scratch)
     kappa, tau = scratch[0], scratch[1]
     for b in range(size):
-        w[b] += rule.weight * kappa[b] if mask[b] else 0.0
-        n[b] += rule.weight * tau[b] if mask[b] else 0.0
+        wins[start + b] += kappa[b]
+        plays[start + b] += tau[b]
 
 
 @_jit
@@ -204,22 +216,17 @@ def add_from_rows(
     r_loser: Float32s,
     winner: int,
     loser: int,
-    active: NDArray[np.bool_],
-    scratch_r: Float32s,
-    scratch: Float64s,
     wins: Float64s,
     plays: Float64s,
 ) -> None:
     """Add the update of one duel, r given as two rows of length K."""
+    scratch_r, scratch = np.empty((2, BLOCK), np.float32), np.empty((2, BLOCK))
     r_pair = float(r_winner[loser])
-    for start in range(0, r_winner.size, BLOCK):
-        size = min(BLOCK, r_winner.size - start)
-        scratch_r[0, :size] = r_winner[start : start + size]
-        scratch_r[1, :size] = r_loser[start : start + size]
-        _apply_rule(rule, r_pair, size, scratch_r, scratch)
-        _pin_duelled(rule, winner, loser, start, size, scratch)
-        _share_tie(rule, size, scratch)
-        _add_block(rule, start, size, active, scratch, wins, plays)
+    for start in range(0, wins.size, BLOCK):
+        for b in range(min(BLOCK, wins.size - start)):
+            scratch_r[0, b] = r_winner[start + b]
+            scratch_r[1, b] = r_loser[start + b]
+        _add_block(rule, r_pair, winner, loser, start, scratch_r, scratch, wins, plays)
 
 
 @_jit
@@ -232,8 +239,9 @@ def _add_dots(
     faster than one column at a time). Each sum runs over R in order, as in the tiles.
     """
     first, second = sums[0], sums[1]
-    first[:size] = 0.0
-    second[:size] = 0.0
+    for k in range(size):
+        first[k] = 0.0
+        second[k] = 0.0
     rank = columns.shape[0]
     whole = rank - rank % 4
     for r in range(0, whole, 4):
@@ -264,48 +272,32 @@ def _dot(x: Float64s, y: Float64s) -> float:
 
 @_jit
 def add_from_embedding(
-    rule: Rule,
-    columns: Float64s,
-    winner: int,
-    loser: int,
-    active: NDArray[np.bool_],
-    points: Float64s,
-    scratch_r: Float32s,
-    scratch: Float64s,
-    wins: Float64s,
-    plays: Float64s,
+    rule: Rule, columns: Float64s, winner: int, loser: int, wins: Float64s, plays: Float64s
 ) -> None:
     """Add the update of one duel, r from the embedding.
 
-    ``columns`` is Z', of shape (R, K), so that the arms of a block lie side by side; ``points``
-    (2, R) is scratch for the two duelled rows of Z.
+    ``columns`` is Z', of shape (R, K), so that the arms of a block lie side by side.
     """
-    for r in range(columns.shape[0]):
-        points[0, r] = columns[r, winner]
-        points[1, r] = columns[r, loser]
-    r_pair = float(_round_r(_dot(points[0], points[1])))
-    for start in range(0, columns.shape[1], BLOCK):
-        size = min(BLOCK, columns.shape[1] - start)
-        _add_dots(points[0], points[1], columns, start, size, scratch)
+    scratch_r, scratch = np.empty((2, BLOCK), np.float32), np.empty((2, BLOCK))
+    z_winner, z_loser = columns[:, winner].copy(), columns[:, loser].copy()
+    r_pair = float(_round_r(_dot(z_winner, z_loser)))
+    for start in range(0, wins.size, BLOCK):
+        size = min(BLOCK, wins.size - start)
+        _add_dots(z_winner, z_loser, columns, start, size, scratch)
         for b in range(size):
             scratch_r[0, b] = _round_r(scratch[0, b])
             scratch_r[1, b] = _round_r(scratch[1, b])
-        _apply_rule(rule, r_pair, size, scratch_r, scratch)
-        _pin_duelled(rule, winner, loser, start, size, scratch)
-        _share_tie(rule, size, scratch)
-        _add_block(rule, start, size, active, scratch, wins, plays)
+        _add_block(rule, r_pair, winner, loser, start, scratch_r, scratch, wins, plays)
 
 
 @_jit
-def row_from_embedding(
-    columns: Float64s, i: int, points: Float64s, scratch: Float64s, row: Float32s
-) -> None:
+def row_from_embedding(columns: Float64s, i: int, row: Float32s) -> None:
     """Fill ``row`` (K,) with r of one configuration with everyone."""
-    for r in range(columns.shape[0]):
-        points[:, r] = columns[r, i]
+    scratch = np.empty((2, BLOCK))
+    z = columns[:, i].copy()
     for start in range(0, row.size, BLOCK):
         size = min(BLOCK, row.size - start)
-        _add_dots(points[0], points[1], columns, start, size, scratch)
+        _add_dots(z, z, columns, start, size, scratch)
         for b in range(size):
             row[start + b] = _round_r(scratch[0, b])
     row[i] = 1.0
@@ -334,25 +326,6 @@ def _find(indices: Int64s, r: Float32s, k: int) -> float:
         else:
             high = middle
     return float(r[low]) if low < indices.size and indices[low] == k else 0.0
-
-
-@_jit
-def pair_from_neighbours(
-    rule: Rule,
-    near_winner: Int64s,
-    r_winner: Float32s,
-    loser: int,
-    scratch_r: Float32s,
-    scratch: Float64s,
-    base: Float64s,
-) -> float:
-    """Return r of the duelled pair; fill ``base`` with (kappa, tau) of an arm near neither."""
-    r_pair = _find(near_winner, r_winner, loser)
-    scratch_r[:, 0] = 0.0
-    _apply_rule(rule, r_pair, 1, scratch_r, scratch)
-    _share_tie(rule, 1, scratch)
-    base[0], base[1] = scratch[0, 0], scratch[1, 0]
-    return float(r_pair)
 
 
 @_jit
@@ -387,25 +360,30 @@ def _merge(
 @_jit
 def add_from_neighbours(
     rule: Rule,
-    r_pair: float,
     near_winner: Int64s,
     r_winner: Float32s,
     near_loser: Int64s,
     r_loser: Float32s,
     winner: int,
     loser: int,
-    arms: Int64s,
-    scratch_r: Float32s,
-    scratch: Float64s,
-    base: Float64s,
     wins: Float64s,
     plays: Float64s,
+    background: Float64s,
 ) -> None:
     """Add the update of one duel, r from two sorted neighbourhoods.
 
-    Only listed arms are touched, and they get their (kappa, tau) less ``base`` (2,), the part that
-    everyone gets. ``arms`` (BLOCK,) is scratch.
+    What an arm near neither gets goes to ``background`` (2,) alone; only listed arms are touched,
+    and they get their (kappa, tau) less that.
     """
+    scratch_r, scratch = np.empty((2, BLOCK), np.float32), np.empty((2, BLOCK))
+    arms = np.empty(BLOCK, np.int64)
+    r_pair = _find(near_winner, r_winner, loser)
+    scratch_r[0, 0], scratch_r[1, 0] = 0.0, 0.0
+    _apply_rule(rule, r_pair, 1, scratch_r, scratch)
+    _share_tie(rule, 1, scratch)
+    kappa, tau = scratch[0, 0], scratch[1, 0]
+    background[0] += kappa
+    background[1] += tau
     # The two duelled arms lead the first block: they have r = 1 with themselves.
     arms[0], arms[1] = winner, loser
     scratch_r[0, 0], scratch_r[1, 0] = 1.0, r_pair
@@ -420,11 +398,11 @@ def add_from_neighbours(
         # fmt: on
         _apply_rule(rule, r_pair, size, scratch_r, scratch)
         if leads:
-            _pin_duelled(rule, 0, 1, 0, 2, scratch)
+            _pin_duelled(rule, 0, 1, size, scratch)
         _share_tie(rule, size, scratch)
         for b in range(size):
-            wins[arms[b]] += rule.weight * (scratch[0, b] - base[0])
-            plays[arms[b]] += rule.weight * (scratch[1, b] - base[1])
+            wins[arms[b]] += scratch[0, b] - kappa
+            plays[arms[b]] += scratch[1, b] - tau
         if size < BLOCK:
             break  # both neighbourhoods are used up
         size = 0

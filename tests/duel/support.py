@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from fieldcorr.duel import RUCB, BeatTheMean, CorrDuel, Engine, SparringUCB1
 from fieldcorr.errors import DuelError
 
-ENGINES: dict[str, Callable[..., Engine]] = {
+ENGINES: dict[str, Callable[..., Engine[Any]]] = {
     "CorrDuel": CorrDuel,
     "CorrDuel.paper": CorrDuel.paper,
     "BeatTheMean": BeatTheMean,
@@ -40,16 +40,16 @@ def correlations(arms: int, seed: int = 0, rank: int = 4) -> NDArray[np.float64]
     return np.asarray((r + r.T) / 2.0)
 
 
-def answer_by(utility: NDArray[np.float64], engine: Engine, rng: np.random.Generator) -> None:
+def answer_by(utility: NDArray[np.float64], engine: Engine[Any], rng: np.random.Generator) -> None:
     """Answer the pending duel as a person with noisy values would (sigma = 0.5)."""
     i, j = engine.ask()
     chance = 0.5 * math.erfc(utility[j] - utility[i])
     engine.answer("left" if rng.random() < chance else "right")
 
 
-def state(engine: Engine) -> dict[str, Any]:
+def state(engine: Engine[Any]) -> dict[str, Any]:
     """Return everything that later behaviour depends on, arrays as bytes."""
-    tally = getattr(engine, "_tally", None)
+    tally = getattr(engine._learnt, "tally", None)
     ranked = engine.survivors
     return {
         "tally": tally and [a.tobytes() for a in (tally.wins, tally.plays, tally.background)],
@@ -63,7 +63,7 @@ def state(engine: Engine) -> dict[str, Any]:
     }
 
 
-def perform(engine: Engine, step: tuple[str, int, int, int]) -> bool:
+def perform(engine: Engine[Any], step: tuple[str, int, int, int]) -> bool:
     """Do one random thing with an engine; return whether it was possible."""
     kind, a, b, c = step
     arms = len(engine.source)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from fieldcorr.correlation.reference import kappa_tau_reference
+from fieldcorr.correlation.rule import UpdatePolicy, kappa_tau_reference
 from fieldcorr.duel import CorrDuel, DuelOptions, Engine, Event
 from fieldcorr.duel.events import event_from_record, event_record
 from fieldcorr.errors import DuelError
@@ -21,7 +21,7 @@ steps = st.lists(
 engines = pytest.mark.parametrize("name", ENGINES)
 
 
-def new(name: str, *, seed: int = 5, horizon: int = 30) -> Engine:
+def new(name: str, *, seed: int = 5, horizon: int = 30) -> Engine[Any]:
     return ENGINES[name](correlations(ARMS), horizon=horizon, seed=seed)
 
 
@@ -73,7 +73,7 @@ OPTION_SETS = {
     "global": DuelOptions(radius="global", delta=0.95),
     "all, deleted": DuelOptions(history="delete"),
     "one, kept": DuelOptions(eliminate="one"),
-    "raw tau": DuelOptions(clip=False),
+    "raw tau": DuelOptions(policy=UpdatePolicy(clip=False)),
 }
 
 

@@ -283,14 +283,3 @@ def test_killed_a_hundred_times_nothing_is_lost_or_counted_twice(tmp_path: Path)
     assert content.torn == b""
     # The kills fell on both sides of the moment an answer reaches the disk.
     assert 0 < report["repeated"] < report["unheard"]
-
-
-def test_without_file_locks_a_journal_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "a.journal"
-    filled(path)
-    monkeypatch.setattr("fieldcorr.duel.journal.fcntl", None)
-    with pytest.raises(JournalError, match="POSIX file locks"):
-        Session.open(path, MATRIX)
-    assert not is_locked(path)

@@ -17,7 +17,7 @@ from fieldcorr.duel import (
     source_from_matrix,
     source_from_sparse,
 )
-from fieldcorr.errors import DuelError
+from fieldcorr.errors import CorrelationError
 from tests.duel.support import STEPS, correlations, embedding, perform
 
 ARMS = 30
@@ -128,7 +128,7 @@ def bad(change: Any) -> Any:
     ],
 )
 def test_what_is_no_correlation_is_refused(make: Any, says: str) -> None:
-    with pytest.raises(DuelError, match=says):
+    with pytest.raises(CorrelationError, match=says):
         make()
 
 
