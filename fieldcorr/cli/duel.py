@@ -1,4 +1,4 @@
-"""``fieldcorr duel``: a session with a person. Its journal is the only state; every command reads it."""
+"""``fieldcorr duel``: a session with a person, whose journal is the only state."""
 
 from __future__ import annotations
 
@@ -276,11 +276,11 @@ def _store_of(journal: Path, given: Path | None) -> Store:
         raise DuelError(f"{journal}: names no store; name it with --store")
     # From where the journal really is; and from its folder as it was typed, for links.
     folders = Path(os.path.realpath(journal)).parent, Path(os.path.abspath(journal)).parent
-    for folder in folders:
-        named = Path(os.path.normpath(folder / name))
-        if named.is_file():
-            return open_store(named)
-    raise DuelError(f"{journal}: its store {named!s} is not there; name it with --store")
+    places = [Path(os.path.normpath(folder / name)) for folder in folders]
+    for place in places:
+        if place.is_file():
+            return open_store(place)
+    raise DuelError(f"{journal}: its store {str(places[0])!r} is not there; name it with --store")
 
 
 def _relative(store: Path, journal: Path) -> str:
@@ -296,9 +296,7 @@ def _same_file(one: Path, other: Path) -> bool:
     return one.exists() and other.exists() and one.samefile(other)
 
 
-def _status_record(
-    engine: Engine[Any], content: JournalContent, *, running: bool
-) -> dict[str, Any]:
+def _status_record(engine: Engine, content: JournalContent, *, running: bool) -> dict[str, Any]:
     return {
         "header": content.header,
         "progress": asdict(engine.progress),

@@ -123,7 +123,7 @@ def magnitude_rows(
     sound: NDArray[np.bool_],
     z: Float64s,
 ) -> None:
-    """Fill rows of ``z`` (K, S) with the unit rows of |E|; ``sound`` (K,) says which have variance."""
+    """Fill rows of ``z`` (K, S) with unit rows of |E|; ``sound`` (K,): which have variance."""
     work = np.empty(z.shape[1])
     for k in range(begin, end):
         _fill_magnitude(currents[k], field, work, z[k])

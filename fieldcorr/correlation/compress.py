@@ -1,4 +1,4 @@
-"""Fewer columns for an embedding that has as many as there were samples, with r the same to a bound.
+"""Fewer columns for an embedding that has one per sample, with r the same to a bound.
 
 Fields are smooth, so a few hundred directions hold what thousands of samples say; r, stores and
 updates cost as many times less.

@@ -39,9 +39,8 @@ class Choices(NamedTuple):
 
 
 @_jit
-def mix(x: int) -> int:
+def mix(x: np.uint64) -> np.uint64:
     """Return the splitmix64 finaliser of the 64-bit number ``x``."""
-    x = np.uint64(x)
     x ^= x >> np.uint64(30)
     x *= np.uint64(0xBF58476D1CE4E5B9)
     x ^= x >> np.uint64(27)
@@ -51,14 +50,16 @@ def mix(x: int) -> int:
 
 
 @_jit
-def draw(seed: int, counter: int) -> int:
+def draw(seed: int, counter: int) -> np.uint64:
     """Return the 64 random bits that belong to ``counter`` in the stream of ``seed``."""
     golden = np.uint64(0x9E3779B97F4A7C15)
-    return mix(mix(np.uint64(seed) + golden) + (np.uint64(counter) + np.uint64(1)) * golden)
+    return np.uint64(
+        mix(mix(np.uint64(seed) + golden) + (np.uint64(counter) + np.uint64(1)) * golden)
+    )
 
 
 @_jit
-def below(seed: int, counter: int, bound: int) -> int:
+def below(seed: int, counter: int, bound: int) -> np.int64:
     """Return a random integer in [0, bound), bound < 2^32."""
     high = draw(seed, counter) >> np.uint64(32)
     return np.int64((high * np.uint64(bound)) >> np.uint64(32))
@@ -71,7 +72,7 @@ def uniform(seed: int, counter: int) -> float:
 
 
 @_jit
-def trial_seed(seed: int, trial: int) -> int:
+def trial_seed(seed: int, trial: int) -> np.int64:
     """Return the seed of one trial; an engine with this seed asks the same pairs."""
     return np.int64(draw(seed, trial) >> np.uint64(1))
 
@@ -198,16 +199,14 @@ def regret(utility: Float64s, best: int, arm: int, noise: float) -> float:
 @_jit
 def pair_regret(utility: Float64s, best: int, i: int, j: int, noise: float) -> float:
     """Return the mean regret of the two arms of a duel."""
-    return 0.5 * (regret(utility, best, i, noise) + regret(utility, best, j, noise))
+    return 0.5 * float(regret(utility, best, i, noise) + regret(utility, best, j, noise))
 
 
 @_jit
-def left_wins(
-    utility: Float64s, left: int, right: int, noise: float, seed: int, step: int
-) -> bool:
+def left_wins(utility: Float64s, left: int, right: int, noise: float, seed: int, step: int) -> bool:
     """Return whether the noisy value of ``left`` exceeds that of ``right`` at this step."""
     chance = 0.5 * math.erfc((utility[right] - utility[left]) / (2.0 * noise))
-    return uniform(seed, step * STRIDE + ANSWER) < chance
+    return bool(uniform(seed, step * STRIDE + ANSWER) < chance)
 
 
 @_jit
@@ -220,7 +219,7 @@ def first_ranked(estimate: Float64s, count: Float64s, active: Bools) -> int:
             or (estimate[k] == estimate[chosen] and count[k] > count[chosen])
         ):
             chosen = k
-    return chosen
+    return int(chosen)
 
 
 @_jit
@@ -240,11 +239,11 @@ def correlate(
     """
     floor, cap = choices.floor, choices.cap
     near, far, log_near, log_far = r[winner], r[loser], logs[winner], logs[loser]
-    pair = min(1.0, max(floor, np.float64(near[loser])))
+    pair = min(1.0, max(floor, float(near[loser])))
     denominator = 1.0 + pair if pair > -1.0 else np.inf
     own = wins[winner], plays[winner], wins[loser], plays[loser]
     for k in range(wins.size):
-        x, y = np.float64(near[k]), np.float64(far[k])
+        x, y = float(near[k]), float(far[k])
         x = x if x > floor else floor
         y = y if y > floor else floor
         x = x if x < 1.0 else 1.0

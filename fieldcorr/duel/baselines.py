@@ -32,7 +32,7 @@ class Credits:
     duels: list[tuple[int, int, float]] = field(default_factory=list)
 
 
-class BeatTheMean(Engine[Credits]):
+class BeatTheMean(Engine):
     """Beat-the-Mean bandit.
 
     Parameters
@@ -44,6 +44,8 @@ class BeatTheMean(Engine[Credits]):
     gamma : float
         Relaxation of stochastic transitivity, 1 for none. c(n) = 3 gamma^2 sqrt(log(1/delta) / n).
     """
+
+    _learnt: Credits
 
     def __init__(
         self,
@@ -140,7 +142,7 @@ class PairWins:
     favourite: int = -1
 
 
-class RUCB(Engine[PairWins]):
+class RUCB(Engine):
     """Relative upper confidence bound.
 
     Parameters
@@ -159,6 +161,8 @@ class RUCB(Engine[PairWins]):
     duelled arms can differ from that, so the wins are kept as two blocks of shape (duelled, K).
     The champion is never compared with itself: a person cannot answer that.
     """
+
+    _learnt: PairWins
 
     snapshots: ClassVar[int] = 0  # each would be as large as all rows of the arms that duelled
 
@@ -308,7 +312,7 @@ class SideWins:
     plays: NDArray[np.float64]
 
 
-class SparringUCB1(Engine[SideWins]):
+class SparringUCB1(Engine):
     """Two UCB1 players against each other.
 
     Parameters
@@ -323,6 +327,8 @@ class SparringUCB1(Engine[SideWins]):
     Unplayed arms come first, in random order (in a fixed order both players would show the same
     arm). The right player never takes the arm of the left one.
     """
+
+    _learnt: SideWins
 
     def __init__(
         self,

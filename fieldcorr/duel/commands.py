@@ -7,7 +7,7 @@ same lines come from a terminal, a file or another program.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import isfinite
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
 from fieldcorr.duel.engine import Engine
 from fieldcorr.duel.events import ANSWERS, Answer, Event
@@ -119,7 +119,7 @@ class Actions:
         Returns the arm of a configuration's text.
     """
 
-    def __init__(self, engine: Engine[Any], find: Callable[[str], int]) -> None:
+    def __init__(self, engine: Engine, find: Callable[[str], int]) -> None:
         self._engine = engine
         self._find = find
 

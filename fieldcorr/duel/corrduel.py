@@ -29,7 +29,7 @@ class Tallied:
     compared: list[tuple[int, int, bool]] = field(default_factory=list)
 
 
-class CorrDuel(Engine[Tallied]):
+class CorrDuel(Engine):
     """The paper's algorithm as ask and tell (Algorithm 1).
 
     Parameters
@@ -64,6 +64,8 @@ class CorrDuel(Engine[Tallied]):
     >>> engine.best > 40
     True
     """
+
+    _learnt: Tallied
 
     def __init__(
         self,
@@ -156,7 +158,8 @@ class CorrDuel(Engine[Tallied]):
         """Line 2: select b_i, b_j in W at random; chained, b_i is what was tried last."""
         previous = self._course.previous
         if self.options.chain and previous is not None and self._active[previous]:
-            return previous, *self._draw(1, without=(previous,))
+            (new,) = self._draw(1, without=(previous,))
+            return previous, new
         first, second = self._draw(2)
         return first, second
 

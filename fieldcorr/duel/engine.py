@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,9 +28,6 @@ from fieldcorr.duel.events import (
 )
 from fieldcorr.duel.survivors import Survivors
 from fieldcorr.errors import DuelError
-
-Learnt = TypeVar("Learnt")
-"""What an algorithm has learnt from the duels; anything that ``copy.deepcopy`` can copy."""
 
 _RETROACTIVE = ("void", "exclude", "include", "extend")
 # Events that hold from the start, whenever they were said.
@@ -72,12 +69,12 @@ class Terms:
 
 
 @dataclass(eq=False)
-class Course(Generic[Learnt]):
+class Course:
     """Where an engine is after some events: the arms left, what was learnt, what is asked next."""
 
     terms: Terms
     active: NDArray[np.bool_]
-    learnt: Learnt
+    learnt: Any
     duels: int = 0
     step: int = 0
     answers: int = 0
@@ -86,12 +83,12 @@ class Course(Generic[Learnt]):
     pending: tuple[int, int] | None = None
     events: int = 0
 
-    def copy(self) -> "Course[Learnt]":
+    def copy(self) -> "Course":
         """Return a copy that shares nothing that changes."""
         return replace(self, active=self.active.copy(), learnt=deepcopy(self.learnt))
 
 
-class Engine(ABC, Generic[Learnt]):
+class Engine(ABC):
     """Base of the duel engines. One thread at a time may use an engine; a source may be shared.
 
     Parameters
@@ -223,27 +220,28 @@ class Engine(ABC, Generic[Learnt]):
         """
         self._mend()
         self.check(event)
-        self._in_doubt = True
+        kept = False
         try:
             if self._keep is not None:
                 self._keep(event)
-        except Exception:
-            self._in_doubt = False  # it is not kept, and nothing has changed
+            kept = True
+            self._enter(event)
+        except BaseException as error:
+            # An ordinary error on the way to the disk: not kept, and nothing has changed.
+            self._in_doubt = kept or not isinstance(error, Exception)
             raise
-        self._enter(event)
-        self._in_doubt = False
 
     def replay(self, events: Iterable[Event]) -> None:
         """Take a list of events at once: the same state as recording them one by one."""
         self._mend()
-        self._in_doubt = True
-        for event in events:
-            self.check(event)
-            _, changed = self._listed(event)
-            if changed.kind in _RETROACTIVE:
-                self._course.terms = self._settled()
-        self._relearn()
-        self._in_doubt = False
+        try:
+            for event in events:
+                self.check(event)
+                _, changed = self._listed(event)
+                if changed.kind in _RETROACTIVE:
+                    self._course.terms = self._settled()
+        finally:
+            self._relearn()
 
     def fresh(self) -> Self:
         """Return an engine of the same kind, source and settings, before its first event."""
@@ -363,8 +361,8 @@ class Engine(ABC, Generic[Learnt]):
     # -- what algorithms add --------------------------------------------------------------------
 
     @abstractmethod
-    def _blank(self) -> Learnt:
-        """Return what is known before the first duel."""
+    def _blank(self) -> Any:
+        """Return what is known before the first duel; anything that ``deepcopy`` can copy."""
 
     @abstractmethod
     def _learn(self, event: Event) -> None:
@@ -379,7 +377,7 @@ class Engine(ABC, Generic[Learnt]):
         """Return the arms still in the set, ranked."""
 
     @property
-    def _learnt(self) -> Learnt:
+    def _learnt(self) -> Any:
         return self._course.learnt
 
     @property
@@ -393,7 +391,7 @@ class Engine(ABC, Generic[Learnt]):
     # -- the state as a function of the events ----------------------------------------------------
 
     @property
-    def _now(self) -> Course[Learnt]:
+    def _now(self) -> Course:
         """The state, mended if need be: what everything public looks at."""
         self._mend()
         return self._course
@@ -446,7 +444,7 @@ class Engine(ABC, Generic[Learnt]):
 
     def _relearn(self) -> None:
         """Go through all events from the start."""
-        self._snapshots: dict[int, Course[Learnt]] = {}
+        self._snapshots: dict[int, Course] = {}
         self._spacing = 64
         terms = self._settled()
         self._course = Course(terms, terms.allowed & ~terms.excluded, self._blank())

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from operator import index
 from typing import Any, Literal, SupportsIndex, cast, get_args
 
+import numpy as np
+
 from fieldcorr.correlation.numbers import real_number
 from fieldcorr.errors import DuelError
 
@@ -91,7 +93,7 @@ def duel_event(
 
 def ranking_event(ranking: Iterable[int | Iterable[int]]) -> Event:
     """Return the event of a ranking from best to worst; a nested sequence holds equal arms."""
-    groups = [entry if isinstance(entry, Iterable) else (entry,) for entry in ranking]
+    groups = [entry if np.ndim(entry) else (entry,) for entry in ranking]
     numbers = tuple(tuple(arm_number(arm) for arm in group) for group in groups)
     return Event(kind="ranking", groups=numbers)
 

@@ -14,7 +14,7 @@ from fieldcorr.errors import ExportError
 Row = dict[str, Any]
 
 
-def survivor_rows(engine: Engine[Any]) -> list[Row]:
+def survivor_rows(engine: Engine) -> list[Row]:
     """Return the surviving set, best first."""
     return [
         {
@@ -29,7 +29,7 @@ def survivor_rows(engine: Engine[Any]) -> list[Row]:
     ]
 
 
-def duel_rows(engine: Engine[Any], content: JournalContent) -> list[Row]:
+def duel_rows(engine: Engine, content: JournalContent) -> list[Row]:
     """Return every comparison that was answered and not undone, in order."""
     rows = []
     voided = {int(event.value or 0) for event in engine.events if event.kind == "void"}

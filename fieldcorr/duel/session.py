@@ -19,7 +19,7 @@ from fieldcorr.errors import DuelError, JournalError
 
 NOTICE = "Research software, no medical device: check every configuration before it is delivered."
 
-ALGORITHMS: Mapping[str, type[Engine[Any]]] = {
+ALGORITHMS: Mapping[str, type[Engine]] = {
     kind.__name__: kind for kind in (CorrDuel, BeatTheMean, RUCB, SparringUCB1)
 }
 
@@ -38,7 +38,7 @@ class Session:
         An unfinished last line that was found and set aside: an answer never acknowledged.
     """
 
-    def __init__(self, engine: Engine[Any], journal: Journal) -> None:
+    def __init__(self, engine: Engine, journal: Journal) -> None:
         self.engine = engine
         self.journal = journal
         self.torn = journal.content.torn
@@ -103,7 +103,7 @@ class Session:
 
 
 def session_header(
-    engine: Engine[Any], *, store_name: str, whitelist: list[int] | None, meta: Meta
+    engine: Engine, *, store_name: str, whitelist: list[int] | None, meta: Meta
 ) -> dict[str, Any]:
     """Return the first record of a journal: all that is needed to build the engine again."""
     from fieldcorr import __version__
@@ -128,7 +128,7 @@ def session_header(
 
 def replayed(
     content: JournalContent, correlation: Any, path: Path, *, via: Via | None = None
-) -> Engine[Any]:
+) -> Engine:
     """Return the engine that a journal describes; ``path`` is for messages."""
     header, store = content.header, content.header.get("store")
     if not isinstance(store, dict):
@@ -147,7 +147,8 @@ def replayed(
 
         def events() -> Iterator[Event]:
             nonlocal line
-            for line, record in enumerate(content.records, start=2):
+            for record in content.records:
+                line = record["line"]
                 if record.get("event") != "torn":
                     yield event_from_record(record)
 
@@ -171,7 +172,7 @@ def _source(correlation: Any, kept: Any, path: Path, via: Via | None) -> Correla
 
 def read_session(
     path: Path | str, correlation: Any, *, via: Via | None = None
-) -> tuple[Engine[Any], JournalContent]:
+) -> tuple[Engine, JournalContent]:
     """Return the engine of a journal for looking at, without lock; nothing told to it is kept."""
     content = read_journal(Path(path))
     return replayed(content, correlation, Path(path), via=via), content
@@ -184,8 +185,8 @@ def _build(
     seed: int,
     whitelist: Iterable[int] | None,
     settings: Mapping[str, Any],
-) -> Engine[Any]:
-    if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
+) -> Engine:
+    if str(algorithm) not in ALGORITHMS:
         known = ", ".join(ALGORITHMS)
         raise DuelError(f"algorithm {algorithm!r} is not one of {known}")
     try:

@@ -204,9 +204,7 @@ def simulate(
     return Experiment(outcomes, _settings(world, players, trials, horizon, noise, seed))
 
 
-Game = Callable[
-    [NDArray[np.float64], int, float, NDArray[np.float32], NDArray[np.float64]], None
-]
+Game = Callable[[NDArray[np.float64], int, float, NDArray[np.float32], NDArray[np.float64]], None]
 """Plays one trial: (utility, seed, noise, eps to fill, result to fill)."""
 
 

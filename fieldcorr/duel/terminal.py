@@ -1,7 +1,7 @@
 """The conversation of a session: ask, read a line, act, say that it is recorded.
 
-It is text for a person, or one JSON object per line for a program. An answer is called recorded only
-after it is on the disk.
+It is text for a person, or one JSON object per line for a program. An answer is called recorded
+only after it is on the disk.
 """
 
 import json
@@ -29,7 +29,7 @@ class Front(Protocol):
     def begin(self, session: Session) -> None:
         """Say what this is and how far it has come."""
 
-    def ask(self, engine: Engine[Any]) -> None:
+    def ask(self, engine: Engine) -> None:
         """Show the pair to compare."""
 
     def done(self, message: str) -> None:
@@ -41,7 +41,7 @@ class Front(Protocol):
     def help(self) -> None:
         """List what can be typed."""
 
-    def end(self, engine: Engine[Any]) -> None:
+    def end(self, engine: Engine) -> None:
         """Say where the session stands."""
 
 
@@ -88,8 +88,7 @@ def read_lines(stream: TextIO) -> Iterator[str]:
 def printable(text: str) -> str:
     """Return text that a file may have brought, its control characters spelt out."""
     return "".join(
-        letter if letter.isprintable() or letter == "\n" else ascii(letter)[1:-1]
-        for letter in text
+        letter if letter.isprintable() or letter == "\n" else ascii(letter)[1:-1] for letter in text
     )
 
 
@@ -108,8 +107,11 @@ class TextFront:
 
     def __init__(self, store: "Store", write: Callable[[str], object], *, prompt: bool) -> None:
         self._store = store
-        self._write = lambda text: write(printable(text))
+        self._say = write
         self._prompt = prompt
+
+    def _write(self, text: str) -> None:
+        self._say(printable(text))
 
     def begin(self, session: Session) -> None:
         """Say what this is and how far it has come."""
@@ -120,7 +122,7 @@ class TextFront:
                 "never acknowledged and does not count; its pair is asked again.\n"
             )
 
-    def ask(self, engine: Engine[Any]) -> None:
+    def ask(self, engine: Engine) -> None:
         """Show the pair to compare, how far the set has narrowed, and any warning."""
         self._write(f"\n{progress_line(engine)}\n")
         if engine.warning:
@@ -136,7 +138,9 @@ class TextFront:
             draw_array(store.polarity[arm], store.contact_names, store.contact_positions)
             for arm in pair
         ]
-        left, right = (format_configuration(store.polarity[arm], store.contact_names) for arm in pair)
+        left, right = (
+            format_configuration(store.polarity[arm], store.contact_names) for arm in pair
+        )
         titles = (f"LEFT   {left}", f"RIGHT  {right}")
         legend = "rostral is up, the patient's left is left; [+] anode, (-) cathode"
         return f"{draw_pair(drawn[0], drawn[1], titles)}\n{legend}"
@@ -153,7 +157,7 @@ class TextFront:
         """List what can be typed."""
         self._write(HELP)
 
-    def end(self, engine: Engine[Any]) -> None:
+    def end(self, engine: Engine) -> None:
         """Say where the session stands: the ranked set, and what it is worth."""
         self._write(f"\n{result_text(engine)}\n")
         if engine.done and self._prompt:
@@ -170,7 +174,7 @@ class JsonFront:
         """Say what this is and how far it has come."""
         self._say("begin", notice=NOTICE, torn=len(session.torn), answers=session.engine.answers)
 
-    def ask(self, engine: Engine[Any]) -> None:
+    def ask(self, engine: Engine) -> None:
         """Show the pair to compare."""
         left, right = engine.ask()
         self._say(
@@ -194,7 +198,7 @@ class JsonFront:
         """List what can be typed."""
         self._say("help", text=HELP)
 
-    def end(self, engine: Engine[Any]) -> None:
+    def end(self, engine: Engine) -> None:
         """Say where the session stands."""
         ranked = engine.survivors
         top = [asdict(row) | {"text": engine.source.label(row.arm)} for row in ranked[:TOP]]
@@ -204,7 +208,7 @@ class JsonFront:
         self._write(json.dumps({"type": kind, **content}) + "\n")
 
 
-def progress_line(engine: Engine[Any]) -> str:
+def progress_line(engine: Engine) -> str:
     """Return how far the session has come, in one line."""
     p = engine.progress
     parts = [
@@ -215,7 +219,7 @@ def progress_line(engine: Engine[Any]) -> str:
     return "; ".join(parts + [f"{count} {name}" for name, count in counts.items() if count])
 
 
-def result_text(engine: Engine[Any]) -> str:
+def result_text(engine: Engine) -> str:
     """Return the ranked set as text, and how much it says."""
     p, ranked = engine.progress, engine.survivors
     lines = [

@@ -167,8 +167,9 @@ def neighbours_nearest(k: int, top: int) -> Measured:
 
 def update(k: int, source: str) -> Measured:
     """Prepare streaming updates of wins and plays from one of the sources."""
-    from fieldcorr.correlation.tiles import correlation_rows, neighbourhoods
     from fieldcorr.correlation.update import EmbeddingSource, NeighbourSource, RowSource
+
+    from fieldcorr.correlation.tiles import correlation_rows, neighbourhoods
 
     z = unit_rows(k, RANK)
     if source == "embedding":
@@ -193,6 +194,7 @@ def update(k: int, source: str) -> Measured:
 def update_numpy(k: int) -> Measured:
     """Prepare the same updates by the definition in NumPy, two rows at a time."""
     from fieldcorr.correlation.reference import kappa_tau_reference
+
     from fieldcorr.correlation.tiles import correlation_rows
 
     r = correlation_rows(unit_rows(k, RANK), 0, k)

@@ -1,7 +1,9 @@
 """Small correlated worlds, simulated people, and snapshots of an engine's whole state."""
 
 import math
+import sys
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ from numpy.typing import NDArray
 from fieldcorr.duel import RUCB, BeatTheMean, CorrDuel, Engine, SparringUCB1
 from fieldcorr.errors import DuelError
 
-ENGINES: dict[str, Callable[..., Engine[Any]]] = {
+ENGINES: dict[str, Callable[..., Engine]] = {
     "CorrDuel": CorrDuel,
     "CorrDuel.paper": CorrDuel.paper,
     "BeatTheMean": BeatTheMean,
@@ -40,17 +42,17 @@ def correlations(arms: int, seed: int = 0, rank: int = 4) -> NDArray[np.float64]
     return np.asarray((r + r.T) / 2.0)
 
 
-def answer_by(utility: NDArray[np.float64], engine: Engine[Any], rng: np.random.Generator) -> None:
+def answer_by(utility: NDArray[np.float64], engine: Engine, rng: np.random.Generator) -> None:
     """Answer the pending duel as a person with noisy values would (sigma = 0.5)."""
     i, j = engine.ask()
     chance = 0.5 * math.erfc(utility[j] - utility[i])
     engine.answer("left" if rng.random() < chance else "right")
 
 
-def state(engine: Engine[Any]) -> dict[str, Any]:
+def state(engine: Engine) -> dict[str, Any]:
     """Return everything that later behaviour depends on, arrays as bytes."""
-    tally = getattr(engine._learnt, "tally", None)
     ranked = engine.survivors
+    tally = getattr(engine._learnt, "tally", None)
     return {
         "tally": tally and [a.tobytes() for a in (tally.wins, tally.plays, tally.background)],
         "active": engine.active.tobytes(),
@@ -63,7 +65,7 @@ def state(engine: Engine[Any]) -> dict[str, Any]:
     }
 
 
-def perform(engine: Engine[Any], step: tuple[str, int, int, int]) -> bool:
+def perform(engine: Engine, step: tuple[str, int, int, int]) -> bool:
     """Do one random thing with an engine; return whether it was possible."""
     kind, a, b, c = step
     arms = len(engine.source)
@@ -90,6 +92,31 @@ def perform(engine: Engine[Any], step: tuple[str, int, int, int]) -> bool:
     except DuelError:
         return False
     return True
+
+
+def interrupted_at(step: int, act: Callable[[], object]) -> bool:
+    """Press Ctrl-C at the given line of the package; tell whether it got there."""
+    lines = 0
+
+    def trace(frame: FrameType, event: str, arg: object) -> Any:
+        nonlocal lines
+        if "fieldcorr" not in frame.f_code.co_filename or "tests" in frame.f_code.co_filename:
+            return None
+        lines += event == "line"
+        if lines == step:
+            sys.settrace(None)
+            raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        act()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
 
 
 STEPS = (

@@ -71,7 +71,7 @@ players = st.builds(Player, st.just("CorrDuel"), st.just("CorrDuel"), options) |
 )
 
 
-def engine_of(player: Player, r: NDArray[np.float32], seed: int) -> Engine[Any]:
+def engine_of(player: Player, r: NDArray[np.float32], seed: int) -> Engine:
     if player.algorithm == "CorrDuel":
         return CorrDuel(r, horizon=HORIZON, seed=seed, options=player.options)
     if player.algorithm == "BeatTheMean":
@@ -81,7 +81,7 @@ def engine_of(player: Player, r: NDArray[np.float32], seed: int) -> Engine[Any]:
     return SparringUCB1(r, horizon=HORIZON, seed=seed, alpha=player.alpha)
 
 
-def play(engine: Engine[Any], utility: NDArray[np.float64]) -> list[float]:
+def play(engine: Engine, utility: NDArray[np.float64]) -> list[float]:
     """Play one trial by ask and tell, with the kernel's simulated person."""
     best = int(np.argmax(utility))
     eps = []
@@ -101,7 +101,7 @@ def check_trials(player: Player, world: World, seed: int, trials: int) -> None:
     ).outcomes
     for trial, utility in enumerate(utilities(world, seed, 0, trials)):
         engine = engine_of(player, world.correlations(), _kernels.trial_seed(seed, trial))
-        assert outcome.eps[trial].tolist() == np.float32(play(engine, utility)).tolist()
+        assert outcome.eps[trial].tolist() == np.array(play(engine, utility), np.float32).tolist()
         best = int(np.argmax(utility))
         assert outcome.left[trial] == len(engine.active)
         assert outcome.kept[trial] == (best in engine.active)
