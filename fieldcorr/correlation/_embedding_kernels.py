@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 Float64s = NDArray[np.float64]
 
 _jit = numba.njit(cache=True, error_model="numpy", nogil=True)
+# Called by kernels alone: no entry from Python and no place on the disk, a third of compiling less.
+_inner = numba.njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 @_jit
@@ -69,7 +71,7 @@ def unit_rows(currents: Float64s, factor: Float64s, deviation: Float64s, z: Floa
     return -1
 
 
-@_jit
+@_inner
 def _standardise(row: Float64s, weight: Float64s, root: Float64s, volume: float) -> bool:
     """Turn sampled values into a unit row: mean removed, times root of weight, over the norm.
 
@@ -93,7 +95,7 @@ def _standardise(row: Float64s, weight: Float64s, root: Float64s, volume: float)
     return True
 
 
-@_jit
+@_inner
 def _fill_magnitude(currents: Float64s, field: Float64s, work: Float64s, row: Float64s) -> None:
     """Fill ``row`` with the magnitude of sum_a I_a E_a at each sample; ``field`` is (E, 3, S)."""
     row[:] = 0.0

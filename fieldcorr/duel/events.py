@@ -93,9 +93,12 @@ def duel_event(
 
 def ranking_event(ranking: Iterable[int | Iterable[int]]) -> Event:
     """Return the event of a ranking from best to worst; a nested sequence holds equal arms."""
-    groups = [entry if np.ndim(entry) else (entry,) for entry in ranking]
-    numbers = tuple(tuple(arm_number(arm) for arm in group) for group in groups)
-    return Event(kind="ranking", groups=numbers)
+    numbers = []
+    for entry in ranking:
+        single = np.ndim(cast("Any", entry)) == 0
+        group = (entry,) if single else entry
+        numbers.append(tuple(arm_number(arm) for arm in cast("Iterable[int]", group)))
+    return Event(kind="ranking", groups=tuple(numbers))
 
 
 def set_event(kind: Kind, arms: Iterable[int], *, value: float | None = None) -> Event:

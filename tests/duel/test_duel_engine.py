@@ -429,7 +429,12 @@ def test_undo_learns_only_a_little_again(answers: int, monkeypatch: pytest.Monke
         engine.answer(("left", "right", "same")[number % 3])
     learnt: list[Event] = []
     learn = CorrDuel._learn
-    monkeypatch.setattr(CorrDuel, "_learn", lambda self, e: (learnt.append(e), learn(self, e))[1])
+
+    def counted(self: CorrDuel, event: Event) -> None:
+        learnt.append(event)
+        learn(self, event)
+
+    monkeypatch.setattr(CorrDuel, "_learn", counted)
     engine.undo()
     assert len(learnt) <= min(answers - 1, 128)
     again = engine.fresh()
@@ -444,11 +449,12 @@ def test_whole_numbers_of_numpy_are_numbers(number: Any) -> None:
     )
     engine.tell(number, 0)
     engine.tell_ranking([number, np.array(1)])
-    engine.exclude([number], neighbours_above=np.array(0.5))
+    zero_d: Any = np.array(0.5), np.array(1)
+    engine.exclude([number], neighbours_above=zero_d[0])
     engine.extend(number)
-    engine.void(np.array(1))
+    engine.void(zero_d[1])
     assert engine.options == DuelOptions(delta=0.5, policy=UpdatePolicy(floor=0.25))
-    assert len(engine.ask_batch(np.array(1))) == 1  # type: ignore[arg-type]
+    assert len(engine.ask_batch(zero_d[1])) == 1
 
 
 @pytest.mark.parametrize(
