@@ -69,12 +69,11 @@ def run_ranges(kernel: Callable[..., None], count: int, *args: Any, least: int =
     Examples
     --------
     >>> import numba, numpy as np
-    >>> @numba.njit(nogil=True)
-    ... def double(start, stop, values, out):
+    >>> def double(start, stop, values, out):
     ...     for i in range(start, stop):
     ...         out[i] = 2.0 * values[i]
     >>> out = np.empty(5)
-    >>> run_ranges(double, 5, np.arange(5.0), out)
+    >>> run_ranges(numba.njit(double, nogil=True), 5, np.arange(5.0), out)
     >>> out.tolist()
     [0.0, 2.0, 4.0, 6.0, 8.0]
     """

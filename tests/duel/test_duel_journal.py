@@ -548,3 +548,41 @@ def test_an_interrupted_answer_never_differs_from_the_journal_without_a_word(
         assert state(read_session(path, MATRIX)[0]) == live
     assert step > 60
     assert refused > 20
+
+
+ARCHIVE = Path(__file__).with_name("archive")
+ARCHIVED: dict[str, tuple[str, int, list[int], list[float]]] = {
+    "corrduel": (
+        "8e161ce7a8cf6d243f71317f072097999bb1872324b9865c7cdf75e7c3c1a88b",
+        11,
+        [7, 9, 10, 11],
+        [0.772974954746, 0.73644271637, 0.625632504108],
+    ),
+    "paper": (
+        "6f5b82bf01f30e1c31b193c97b6a2cd3902797eacfcc4179cd8301771c0c4fe6",
+        10,
+        [1, 2, 4, 6, 7, 8, 9, 10, 11],
+        [0.785056971553, 0.716497251046, 0.64963838519],
+    ),
+    "rucb": (
+        "2725e09c0567ccc9bd3ceabb1f7861f4a822f3fdff68fe021097941b44ce7c66",
+        11,
+        [0, 1, 2, 4, 6, 7, 8, 9, 10, 11],
+        [11.0, 9.0, 7.0],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ARCHIVED)
+def test_journals_of_old_stay_readable(name: str) -> None:
+    """Files of version 1 as they were written then; they are never made again."""
+    digest, best, active, estimate = ARCHIVED[name]
+    path = ARCHIVE / f"{name}.journal"
+    assert hashlib.sha256(path.read_bytes()).hexdigest() == digest
+    places = np.arange(12)
+    engine, content = read_session(path, 1.0 / (1.0 + np.abs(places[:, None] - places)))
+    assert engine.best == best
+    assert engine.active.tolist() == active
+    np.testing.assert_allclose(engine.survivors.estimate[:3], estimate, atol=1e-11)
+    assert (engine.duels, engine.horizon, engine.progress.skipped) == (19, 60, 1)
+    assert content.lines == 1 + len(content.records)
