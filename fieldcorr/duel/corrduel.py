@@ -143,14 +143,14 @@ class CorrDuel(Engine):
 
     def _bounds(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Lines 5-7: P-hat_b and c*, or one radius per arm."""
-        tally, estimate, radius = self._tally, *np.empty((2, len(self.source)))
+        tally, estimate, radius = self._learnt.tally, *np.empty((2, len(self.source)))
         arrays = tally.wins, tally.plays, tally.background
         _kernels.bounds(self._choices, *arrays, self._active, estimate, radius)
         return estimate, radius
 
     def _ranked(self) -> Survivors:
         estimate, radius = self._bounds()
-        return Survivors.ranked(self._active, estimate, self._tally.all_plays, radius)
+        return Survivors.ranked(self._active, estimate, self._learnt.tally.all_plays, radius)
 
     # -- Algorithm 3: Active-Elimination ----------------------------------------------------------
 
@@ -188,11 +188,7 @@ class CorrDuel(Engine):
     def _corr_update(self, compared: list[tuple[int, int, bool]]) -> None:
         """Lines 1-4, for all b_k at once. Arms outside W are updated too: they may come back."""
         for winner, loser, tie in compared:
-            self.source.add(self._tally, winner, loser, policy=self.options.policy, tie=tie)
-
-    @property
-    def _tally(self) -> Tally:
-        return self._learnt.tally
+            self.source.add(self._learnt.tally, winner, loser, policy=self.options.policy, tie=tie)
 
     # -- helpers ------------------------------------------------------------------------------
 
@@ -224,8 +220,8 @@ class CorrDuel(Engine):
         """
         if not self.options.policy.clip:
             return True
-        wins = self._tally.all_wins[self._active]
-        plays = self._tally.all_plays[self._active] + remaining
+        wins = self._learnt.tally.all_wins[self._active]
+        plays = self._learnt.tally.all_plays[self._active] + remaining
         radius = np.sqrt(self.options.log_term / plays)
         lower = (wins + remaining) / plays - radius
         upper = wins / plays + radius
@@ -234,7 +230,7 @@ class CorrDuel(Engine):
     def _may_eliminate(self, remaining: int) -> bool:
         """Whether an elimination follows if counts go on growing as they did, estimates as now."""
         estimate, _ = self._bounds()
-        plays = self._tally.all_plays * (1.0 + remaining / self.duels)
+        plays = self._learnt.tally.all_plays * (1.0 + remaining / self.duels)
         if self.options.radius == "global":
             plays = np.full_like(plays, plays[self._active].min())
         radius = np.sqrt(self.options.log_term / np.maximum(plays, 1e-300))

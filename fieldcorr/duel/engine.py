@@ -145,7 +145,8 @@ class Engine(ABC):
     @property
     def done(self) -> bool:
         """Whether there is nothing left to ask (Algorithm 3, line 1)."""
-        return self._now.forced is None and (self.duels >= self.horizon or self._left < 2)
+        now = self._now
+        return now.forced is None and (now.duels >= now.terms.horizon or self._left < 2)
 
     # -- telling --------------------------------------------------------------------------------
 

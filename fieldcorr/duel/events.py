@@ -59,8 +59,12 @@ class Event:
 
     def comparisons(self) -> list[tuple[int, int, bool]]:
         """Return (winner, loser, tie) of every pair that the event compares."""
+        if self.answer == "skip":
+            return []
         if self.kind == "duel":
-            return _duel_comparison(self.arms, self.answer)
+            left, right = self.arms
+            won = (right, left) if self.answer == "right" else (left, right)
+            return [(*won, self.answer == "same")]
         pairs = []
         for rank, group in enumerate(self.groups):
             for a, arm in enumerate(group):
@@ -69,13 +73,6 @@ class Event:
                     (arm, other, False) for below in self.groups[rank + 1 :] for other in below
                 ]
         return pairs
-
-
-def _duel_comparison(arms: tuple[int, ...], answer: str | None) -> list[tuple[int, int, bool]]:
-    left, right = arms
-    if answer == "skip":
-        return []
-    return [(right, left, False) if answer == "right" else (left, right, answer == "same")]
 
 
 def duel_event(
