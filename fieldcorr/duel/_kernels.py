@@ -291,12 +291,12 @@ def forget(
 
 @_jit
 def corrduel_trial(
-    utility: Float64s,
-    seed: int,
-    noise: float,
     choices: Choices,
     r: Float32s,
     logs: Float64s,
+    utility: Float64s,
+    seed: int,
+    noise: float,
     eps: Float32s,
     result: Float64s,
 ) -> None:
@@ -346,7 +346,7 @@ def corrduel_trial(
 
 @_jit
 def beat_the_mean_trial(
-    utility: Float64s, seed: int, noise: float, choices: Choices, eps: Float32s, result: Float64s
+    choices: Choices, utility: Float64s, seed: int, noise: float, eps: Float32s, result: Float64s
 ) -> None:
     """Play one trial of Beat-the-Mean: a common radius, the worst arm goes."""
     arms = utility.size
@@ -455,7 +455,7 @@ def rucb_rival(
 
 @_jit
 def rucb_trial(
-    utility: Float64s, seed: int, noise: float, alpha: float, eps: Float32s, result: Float64s
+    alpha: float, utility: Float64s, seed: int, noise: float, eps: Float32s, result: Float64s
 ) -> None:
     """Play one trial of RUCB on the list of compared pairs: O(K + t) per step, not O(K^2)."""
     arms = utility.size
@@ -491,7 +491,7 @@ def rucb_trial(
 
 @_jit
 def sparring_trial(
-    utility: Float64s, seed: int, noise: float, alpha: float, eps: Float32s, result: Float64s
+    alpha: float, utility: Float64s, seed: int, noise: float, eps: Float32s, result: Float64s
 ) -> None:
     """Play one trial of Sparring: two UCB1 players, each rewarded by winning its side."""
     arms = utility.size

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -218,31 +219,18 @@ def games(players: Sequence[Player], r: NDArray[np.float32], horizon: int) -> li
             key = policy.floor, policy.require_positive
             if key not in logs:
                 logs[key] = log_table(r, policy)
-            found.append(_filled(_kernels.corrduel_trial, options.choices, r, logs[key]))
+            found.append(partial(_kernels.corrduel_trial, options.choices, r, logs[key]))
         elif player.algorithm == "BeatTheMean":
             choices = common_radius(9.0 * math.log(2.0 * horizon * len(r)))
-            found.append(_filled(_kernels.beat_the_mean_trial, choices))
+            found.append(partial(_kernels.beat_the_mean_trial, choices))
         elif player.algorithm == "RUCB":
-            found.append(_filled(_kernels.rucb_trial, float(player.alpha)))
+            found.append(partial(_kernels.rucb_trial, float(player.alpha)))
         elif player.algorithm == "SparringUCB1":
-            found.append(_filled(_kernels.sparring_trial, float(player.alpha)))
+            found.append(partial(_kernels.sparring_trial, float(player.alpha)))
         else:
             known = ", ".join(ALGORITHMS)
             raise DuelError(f"algorithm {player.algorithm!r} is not one of {known}")
     return found
-
-
-def _filled(kernel: Callable[..., None], *options: Any) -> Game:
-    def game(
-        utility: NDArray[np.float64],
-        seed: int,
-        noise: float,
-        eps: NDArray[np.float32],
-        result: NDArray[np.float64],
-    ) -> None:
-        kernel(utility, seed, noise, *options, eps, result)
-
-    return game
 
 
 def _settings(

@@ -7,7 +7,7 @@ only after it is on the disk.
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Protocol, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from fieldcorr.configurations.text import format_configuration
 from fieldcorr.duel.commands import HELP, Actions, parse_command
@@ -23,30 +23,8 @@ TOP = 10
 """Configurations listed at the end."""
 
 
-class Front(Protocol):
-    """How a session talks."""
-
-    def begin(self, session: Session) -> None:
-        """Say what this is and how far it has come."""
-
-    def ask(self, engine: Engine) -> None:
-        """Show the pair to compare."""
-
-    def done(self, message: str) -> None:
-        """Say what has been recorded."""
-
-    def wrong(self, message: str) -> None:
-        """Say why a line cannot be used."""
-
-    def help(self) -> None:
-        """List what can be typed."""
-
-    def end(self, engine: Engine) -> None:
-        """Say where the session stands."""
-
-
 def converse(
-    session: Session, store: "Store", lines: Iterator[str], front: Front, *, forgiving: bool
+    session: Session, store: "Store", lines: Iterator[str], front: "Front", *, forgiving: bool
 ) -> None:
     """Go on until the lines end or someone quits.
 
@@ -206,6 +184,10 @@ class JsonFront:
 
     def _say(self, kind: str, **content: Any) -> None:
         self._write(json.dumps({"type": kind, **content}) + "\n")
+
+
+Front = TextFront | JsonFront
+"""How a session talks."""
 
 
 def progress_line(engine: Engine) -> str:
