@@ -1,8 +1,4 @@
-"""``fieldcorr duel``: a session with a person, kept in a journal.
-
-What flows in: a store, a journal, answers. What flows out: pairs to compare, drawn in the terminal,
-and the ranked set of configurations. The journal is the only state; every command reads it anew.
-"""
+"""``fieldcorr duel``: a session with a person, whose journal is the only state."""
 
 from __future__ import annotations
 
@@ -22,6 +18,7 @@ from fieldcorr.cli._common import ErrorGroup, note, show
 from fieldcorr.errors import DuelError, ExportError
 
 if TYPE_CHECKING:
+    from fieldcorr.duel import Engine
     from fieldcorr.duel.journal import JournalContent
     from fieldcorr.store import Store
 
@@ -120,7 +117,7 @@ def new(
             algorithm=algorithm,
             settings=settings,
             whitelist=None if only is None else _whitelist(only, opened),
-            store_name=os.path.relpath(store, journal.parent),
+            store_name=_relative(store, journal),
             meta={key: value for key, value in kept.items() if value != ""},
         )
         with session:
@@ -171,7 +168,10 @@ def run(
             converse(session, opened, read_lines(stream), front, forgiving=person)
         except KeyboardInterrupt:
             _say("\n")
-        note(f"Everything recorded is in {journal}; go on with: fieldcorr duel run {journal}")
+        note(
+            f"Everything recorded is in {journal}, {session.journal.lines} lines; "
+            f"go on with: fieldcorr duel run {journal}"
+        )
 
 
 def status(
@@ -188,7 +188,7 @@ def status(
     """
     from fieldcorr.duel.journal import is_locked
     from fieldcorr.duel.session import read_session
-    from fieldcorr.duel.terminal import result_text
+    from fieldcorr.duel.terminal import printable, result_text
 
     with _store_of(journal, store) as opened:
         engine, content = read_session(journal, opened)
@@ -196,10 +196,11 @@ def status(
         if as_json:
             show(json.dumps(_status_record(engine, content, running=running)))
             return
-        header = content.header
-        show(f"{header['algorithm']} on {header['store']['name']}, seed {header['seed']}")
-        show(", ".join(f"{key} {value}" for key, value in header["settings"].items()))
-        show(result_text(engine))
+        name = content.header["store"].get("name")
+        show(printable(f"{type(engine).__name__} on {name}, seed {engine.seed}"))
+        show(", ".join(f"{key} {value}" for key, value in engine.settings.items()))
+        show(printable(result_text(engine)))
+        show(f"The journal has {content.lines} lines.")
     if engine.warning:
         show(f"Warning: {engine.warning}.")
     if content.torn and not running:
@@ -222,11 +223,12 @@ def undo(
     """
     from fieldcorr.duel.commands import Actions, Command
     from fieldcorr.duel.session import Session
+    from fieldcorr.duel.terminal import printable
 
     with _store_of(journal, store) as opened, Session.open(journal, opened) as session:
         actions = Actions(session.engine, opened.index_of)
         for _ in range(count):
-            show(actions.perform(Command("undo")))
+            show(printable(actions.perform(Command("undo"))))
 
 
 def export(
@@ -236,6 +238,7 @@ def export(
     ],
     what: Annotated[str, typer.Option(help="survivors or duels.")] = "survivors",
     store: StoreOption = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
     """Write the ranked set, or the answers that count, as a table.
 
@@ -250,6 +253,10 @@ def export(
     if what not in ("survivors", "duels"):
         raise ExportError(f"--what {what}: not one of survivors, duels")
     with _store_of(journal, store) as opened:
+        if any(_same_file(output, taken) for taken in (journal, opened.path)):
+            raise ExportError(f"{output}: is read here, and would be lost")
+        if output.exists() and not force:
+            raise ExportError(f"{output}: exists already; --force replaces it")
         engine, content = read_session(journal, opened)
         rows = survivor_rows(engine) if what == "survivors" else duel_rows(engine, content)
         write_rows(rows, output)
@@ -263,17 +270,38 @@ def _store_of(journal: Path, given: Path | None) -> Store:
 
     if given is not None:
         return open_store(given)
-    named = journal.parent / str(read_journal(journal).header["store"]["name"])
-    if not named.is_file():
-        raise DuelError(f"{journal}: its store {named} is not there; name it with --store")
-    return open_store(named)
+    kept = read_journal(journal).header.get("store")
+    name = kept.get("name") if isinstance(kept, dict) else None
+    if not isinstance(name, str) or not name or "\0" in name:
+        raise DuelError(f"{journal}: names no store; name it with --store")
+    # From where the journal really is; and from its folder as it was typed, for links.
+    folders = Path(os.path.realpath(journal)).parent, Path(os.path.abspath(journal)).parent
+    places = [Path(os.path.normpath(folder / name)) for folder in folders]
+    for place in places:
+        if place.is_file():
+            return open_store(place)
+    raise DuelError(f"{journal}: its store {str(places[0])!r} is not there; name it with --store")
 
 
-def _status_record(engine: Any, content: JournalContent, *, running: bool) -> dict[str, Any]:
+def _relative(store: Path, journal: Path) -> str:
+    """Return where the store is, seen from the journal's folder: both may move together."""
+    target = os.path.realpath(store)
+    try:
+        return os.path.relpath(target, Path(os.path.realpath(journal)).parent)
+    except ValueError:  # another drive
+        return target
+
+
+def _same_file(one: Path, other: Path) -> bool:
+    return one.exists() and other.exists() and one.samefile(other)
+
+
+def _status_record(engine: Engine, content: JournalContent, *, running: bool) -> dict[str, Any]:
     return {
         "header": content.header,
         "progress": asdict(engine.progress),
-        "answers": len(engine.history),
+        "answers": engine.answers,
+        "lines": content.lines,
         "done": engine.done,
         "warning": engine.warning,
         "torn": len(content.torn),
@@ -284,7 +312,10 @@ def _status_record(engine: Any, content: JournalContent, *, running: bool) -> di
 
 def _whitelist(path: Path, store: Store) -> list[int]:
     with _open_text(path) as file:
-        lines = [line.strip() for line in file]
+        try:
+            lines = [line.strip() for line in file]
+        except UnicodeDecodeError as error:
+            raise DuelError(f"{path}: is not UTF-8: {error}") from error
     return [store.index_of(line) for line in lines if line and not line.startswith("#")]
 
 

@@ -1,8 +1,7 @@
 """``fieldcorr simulate``: the paper's experiment, and the same on an electrode space.
 
-What flows in: numbers of trials and duels, utilities, noise, options (from the command line or a
-TOML file), and a store. What flows out: a table of stepwise regret, and a CSV file and a plot on
-request, each with the seed that repeats it.
+Prints a table of stepwise regret, and writes a CSV file and a plot on request, each with the seed
+that repeats it.
 """
 
 from __future__ import annotations

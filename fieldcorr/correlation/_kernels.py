@@ -1,6 +1,4 @@
-"""The kernels of r: row tiles of Z Z' in float32, and a few rows of it in float64.
-
-What flows in: the embedding packed in panels. What flows out: rows of r, in the caller's array.
+"""The kernels of r: row tiles of Z Z' in float32, a few rows of it in float64, and neighbourhoods.
 
 Each r_ij is one sum over the columns of Z in order, in float64 with fused multiply-add, clamped to
 [-1, 1] and rounded to float32. The sum of one entry never depends on tile, block or thread, which
@@ -13,7 +11,7 @@ from typing import Any
 import numba
 import numpy as np
 from llvmlite import ir
-from numba import prange, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
@@ -21,6 +19,7 @@ from numpy.typing import NDArray
 Float64s = NDArray[np.float64]
 Float32s = NDArray[np.float32]
 Int64s = NDArray[np.int64]
+Integers = NDArray[np.int32] | NDArray[np.int64]
 
 ROWS = 8
 """Rows of a register tile: 8 x 16 sums fill half of the vector registers of AVX-512."""
@@ -35,7 +34,8 @@ DEPTH = 128
 """Columns of Z between two visits of the running sums: both panels stay in the nearest cache."""
 
 _jit = numba.njit(cache=True, error_model="numpy", nogil=True)
-_parallel_jit = numba.njit(cache=True, error_model="numpy", nogil=True, parallel=True)
+# Called by kernels alone: no entry from Python and no place on the disk, a third of compiling less.
+_inner = numba.njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 @intrinsic
@@ -148,7 +148,7 @@ def _generate_round_tile(context: Any, builder: Any, signature: Any, arguments: 
     return context.get_dummy_value()
 
 
-@_jit
+@_inner
 def _store_tile(
     sums: Float64s, tile: int, rounded: Float32s, row: int, column: int, out: Float32s
 ) -> None:
@@ -164,7 +164,7 @@ def _store_tile(
                 out[row + i, column + j] = rounded[i, j]
 
 
-@_jit
+@_inner
 def _fill_block(
     panels: Float64s, start: int, top: int, bottom: int, left: int, right: int, out: Float32s
 ) -> None:
@@ -195,11 +195,17 @@ def _fill_block(
                     _store_tile(sums, tile, rounded, row - start, q * PANEL, out)
 
 
-@_parallel_jit
+@_jit
 def fill_rows(
-    panels: Float64s, start: int, block_rows: int, block_panels: int, out: Float32s
+    begin: int,
+    end: int,
+    panels: Float64s,
+    start: int,
+    block_rows: int,
+    block_panels: int,
+    out: Float32s,
 ) -> None:
-    """Fill ``out`` (rows, K) with r of the configurations start ... start + rows.
+    """Fill the blocks ``begin`` to ``end`` of ``out`` (rows, K), r of the rows from ``start`` on.
 
     ``panels`` (P, R, 16) holds Z with configuration 16 p + c at [p, :, c], zeros after the last.
     Blocks of ``block_rows`` (a multiple of 8) x ``block_panels`` panels are independent.
@@ -207,22 +213,22 @@ def fill_rows(
     n_panels = panels.shape[0]
     first, stop = start - start % ROWS, start + out.shape[0]
     across = (n_panels + block_panels - 1) // block_panels
-    down = (stop - first + block_rows - 1) // block_rows
-    for task in prange(down * across):
-        block = np.int64(task)
+    for block in range(begin, end):
         top = first + (block // across) * block_rows
         left = (block % across) * block_panels
         bottom, right = min(stop, top + block_rows), min(n_panels, left + block_panels)
         _fill_block(panels, start, top, bottom, left, right, out)
 
 
-@_parallel_jit
-def fill_products(rows: Float64s, panels: Float64s, out: Float64s) -> None:
-    """Fill ``out`` (16, K) with the products of 16 rows, one panel, and all configurations."""
+@_jit
+def fill_products(begin: int, end: int, rows: Float64s, panels: Float64s, out: Float64s) -> None:
+    """Fill ``out`` (16, K) with products of 16 rows, one panel, and the panels begin to end."""
     rank = panels.shape[1]
-    for task in prange(panels.shape[0]):
-        q = np.int64(task)
-        sums = np.zeros((PANEL, PANEL))
+    sums = np.empty((PANEL, PANEL))
+    for q in range(begin, end):
+        for i in range(PANEL):
+            for j in range(PANEL):
+                sums[i, j] = 0.0
         for d in range(0, rank, DEPTH):
             depth = min(DEPTH, rank - d)
             for half in range(0, PANEL, ROWS):
@@ -232,3 +238,124 @@ def fill_products(rows: Float64s, panels: Float64s, out: Float64s) -> None:
         for i in range(PANEL):
             for j in range(min(PANEL, out.shape[1] - q * PANEL)):
                 out[i, q * PANEL + j] = sums[i, j]
+
+
+# -- neighbourhoods: which entries of rows of r are above a threshold, and where -------------------
+
+
+@_inner
+def _count_above(row: Float32s, own: int, threshold: np.float32) -> int:
+    """Count the entries of a row above the threshold, its diagonal left out."""
+    count = 0
+    for j in range(row.size):
+        count += row[j] > threshold
+    return count - int(row[own] > threshold)
+
+
+@_jit
+def count_neighbours(
+    begin: int,
+    end: int,
+    rows: Float32s,
+    start: int,
+    threshold: np.float32,
+    top: int,
+    counts: Int64s,
+) -> None:
+    """Fill ``counts`` with the neighbours of each row: r > threshold, at most ``top`` of them."""
+    for i in range(begin, end):
+        counts[i] = min(top, _count_above(rows[i], start + i, threshold))
+
+
+@_inner
+def _fill_above(
+    row: Float32s, own: int, threshold: np.float32, indices: Integers, data: Float32s
+) -> None:
+    """Fill one neighbourhood with all entries above the threshold.
+
+    Each entry is written where the next neighbour belongs and counted if it is one: no branch to
+    mispredict. The loop ends with the last neighbour, so nothing is written past it.
+    """
+    place = 0
+    j = 0
+    while place < indices.size and j < row.size:
+        r = row[j]
+        indices[place] = j
+        data[place] = r
+        place += (r > threshold) & (j != own)
+        j += 1
+
+
+@_inner
+def _kth_largest(values: Float32s, k: int) -> np.float32:
+    """Return the k-th largest value (k from 1); ``values`` is reordered."""
+    low, high, wanted = 0, values.size - 1, values.size - k
+    while low < high:
+        pivot = values[(low + high) // 2]
+        i, j = low, high
+        while i <= j:
+            while values[i] < pivot:
+                i += 1
+            while values[j] > pivot:
+                j -= 1
+            if i <= j:
+                values[i], values[j] = values[j], values[i]
+                i += 1
+                j -= 1
+        if wanted <= j:
+            high = j
+        elif wanted >= i:
+            low = i
+        else:
+            break
+    return np.float32(values[wanted])
+
+
+@_inner
+def _fill_largest(
+    row: Float32s, own: int, threshold: np.float32, indices: Integers, data: Float32s
+) -> None:
+    """Fill one neighbourhood with the largest entries; of equal ones the first in the row."""
+    count = _count_above(row, own, threshold)
+    place_of = np.empty(count, indices.dtype)
+    values = np.empty(count, np.float32)
+    _fill_above(row, own, threshold, place_of, values)
+    cut = _kth_largest(values.copy(), indices.size)
+    equal = indices.size
+    for n in range(count):
+        equal -= values[n] > cut
+    place = 0
+    for n in range(count):
+        same = values[n] == cut and equal > 0
+        if values[n] > cut or same:
+            indices[place] = place_of[n]
+            data[place] = values[n]
+            place += 1
+            equal -= same
+
+
+@_jit
+def fill_neighbours(
+    begin: int,
+    end: int,
+    rows: Float32s,
+    start: int,
+    threshold: np.float32,
+    top: int,
+    indptr: Int64s,
+    indices: Integers,
+    data: Float32s,
+) -> None:
+    """Fill the neighbourhood of row start + i into the entries indptr[i] ... indptr[i + 1].
+
+    ``indptr`` are the sums of what :func:`count_neighbours` counted with the same threshold and
+    ``top``; a row with more than ``top`` neighbours keeps the largest.
+    """
+    for i in range(begin, end):
+        row, own = rows[i], start + i
+        near = indices[indptr[i] : indptr[i + 1]]
+        r = data[indptr[i] : indptr[i + 1]]
+        if near.size == top and top < _count_above(row, own, threshold):
+            _fill_largest(row, own, threshold, near, r)
+        else:
+            _fill_above(row, own, threshold, near, r)

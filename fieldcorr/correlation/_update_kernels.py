@@ -1,11 +1,9 @@
 """Kernels of the update rule: (kappa, tau) of one duel, added to wins and plays in place.
 
-What flows in: r of the winner and of the loser with everyone, from rows, from the embedding or from
-sparse neighbourhoods, and the rule as numbers. What flows out: nothing new; ``wins``, ``plays``
-(and ``background``) are added to. Nothing is allocated here: ``scratch_r`` (2, BLOCK) float32 and
-``scratch`` (2, BLOCK) float64 come from the caller and hold r, then (kappa, tau), of one block.
-
-All three sources go through :func:`_apply_rule`, block by block, so the same r gives the same bits.
+r comes from rows, from the embedding or from sparse neighbourhoods, block by block: ``scratch_r``
+(2, BLOCK) float32 holds r of the winner and of the loser, ``scratch`` (2, BLOCK) float64 (kappa,
+tau). Every call has scratch of its own, so any number of threads may share a source. All three go
+through :func:`_apply_rule`, so the same r gives the same bits.
 """
 
 from typing import Any, NamedTuple
@@ -32,10 +30,11 @@ class Rule(NamedTuple):
     need: float  # an arm is touched if both of its r are above this; -inf touches all
     pin: float  # whether winner and loser are set to (1, 1) and (0, 1)
     tie: float  # whether nobody won
-    weight: float  # factor of the whole update
 
 
 _jit = numba.njit(cache=True, error_model="numpy", nogil=True)
+# Called by kernels alone: no entry from Python and no place on the disk, a third of compiling less.
+_inner = numba.njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 @intrinsic
@@ -78,7 +77,7 @@ _C = tuple(2.0 / ((2 * n + 1) * float(np.log(2.0))) for n in range(11))
 _C0, _C1, _C2, _C3, _C4, _C5, _C6, _C7, _C8, _C9, _C10 = _C
 
 
-@_jit
+@_inner
 def _log2(x: float) -> float:
     """Return log2 of a positive normal number, to 3e-16 of its value; exactly 0 at 1.
 
@@ -105,7 +104,7 @@ def _log2(x: float) -> float:
     return float(_fma(s, p, exponent))
 
 
-@_jit
+@_inner
 def _round_r(r: float) -> np.float32:
     """Clamp a correlation to [-1, 1] and round it to what every store holds."""
     r = 1.0 if r > 1.0 else r
@@ -113,21 +112,21 @@ def _round_r(r: float) -> np.float32:
     return np.float32(r)
 
 
-@_jit
+@_inner
 def _shape_r(r: float, floor: float) -> float:
     """Return r~ = min(1, max(r, floor))."""
     r = r if r > floor else floor
     return r if r < 1.0 else 1.0
 
 
-@_jit
+@_inner
 def _denominator(r_pair: float, floor: float) -> float:
     """Return 1 + r~_ij, infinite where it would be 0: tau is 0 then instead of undefined."""
     total = 1.0 + _shape_r(r_pair, floor)
     return total if total > 0.0 else np.inf
 
 
-@_jit
+@_inner
 def _apply_rule(
     rule: Rule, r_pair: float, size: int, scratch_r: Float32s, scratch: Float64s
 ) -> None:
@@ -158,6 +157,18 @@ def _apply_rule(
 
 
 @_jit
+def fill_logs(rule: Rule, r: Float32s, logs: Float64s) -> None:
+    """Fill ``logs`` (K, K) with log2 of r~, as in :func:`_apply_rule`; 1 where r is left out."""
+    for i in range(r.shape[0]):
+        row, out = r[i], logs[i]
+        for k in range(row.size):
+            x = float(row[k])
+            touched = x > rule.need
+            value = _log2(_shape_r(x, rule.floor) if touched else 1.0)
+            out[k] = value if touched else 1.0
+
+
+@_inner
 def _share_tie(rule: Rule, size: int, scratch: Float64s) -> None:
     """Give each side half if nobody won: kappa and mirrored kappa add up to tau."""
     if rule.tie != 0.0:
@@ -165,36 +176,39 @@ def _share_tie(rule: Rule, size: int, scratch: Float64s) -> None:
             scratch[0, b] = 0.5 * scratch[1, b]
 
 
-@_jit
-def _pin_duelled(
-    rule: Rule, winner: int, loser: int, start: int, size: int, scratch: Float64s
-) -> None:
-    """Set (1, 1) for the winner and (0, 1) for the loser, if they are in this block."""
+@_inner
+def _pin_duelled(rule: Rule, winner: int, loser: int, size: int, scratch: Float64s) -> None:
+    """Set (1, 1) for the winner and (0, 1) for the loser, where they are within the block."""
     if rule.pin != 0.0:
-        if start <= winner < start + size:
-            scratch[:, winner - start] = 1.0
-        if start <= loser < start + size:
-            scratch[0, loser - start] = 0.0
-            scratch[1, loser - start] = 1.0
+        if 0 <= winner < size:
+            scratch[0, winner] = 1.0
+            scratch[1, winner] = 1.0
+        if 0 <= loser < size:
+            scratch[0, loser] = 0.0
+            scratch[1, loser] = 1.0
 
 
-@_jit
+@_inner
 def _add_block(
     rule: Rule,
+    r_pair: float,
+    winner: int,
+    loser: int,
     start: int,
-    size: int,
-    active: NDArray[np.bool_],
+    scratch_r: Float32s,
     scratch: Float64s,
     wins: Float64s,
     plays: Float64s,
 ) -> None:
-    """Add (kappa, tau) of the arms start ... start + size to wins and plays."""
-    mask = active[start : start + size]
-    w, n = wins[start : start + size], plays[start : start + size]
+    """Add the update of the block of arms from ``start`` on, whose r is in ``scratch_r``."""
+    size = min(BLOCK, wins.size - start)
+    _apply_rule(rule, r_pair, size, scratch_r, scratch)
+    _pin_duelled(rule, winner - start, loser - start, size, scratch)
+    _share_tie(rule, size, scratch)
     kappa, tau = scratch[0], scratch[1]
     for b in range(size):
-        w[b] += rule.weight * kappa[b] if mask[b] else 0.0
-        n[b] += rule.weight * tau[b] if mask[b] else 0.0
+        wins[start + b] += kappa[b]
+        plays[start + b] += tau[b]
 
 
 @_jit
@@ -204,25 +218,20 @@ def add_from_rows(
     r_loser: Float32s,
     winner: int,
     loser: int,
-    active: NDArray[np.bool_],
-    scratch_r: Float32s,
-    scratch: Float64s,
     wins: Float64s,
     plays: Float64s,
 ) -> None:
     """Add the update of one duel, r given as two rows of length K."""
+    scratch_r, scratch = np.empty((2, BLOCK), np.float32), np.empty((2, BLOCK))
     r_pair = float(r_winner[loser])
-    for start in range(0, r_winner.size, BLOCK):
-        size = min(BLOCK, r_winner.size - start)
-        scratch_r[0, :size] = r_winner[start : start + size]
-        scratch_r[1, :size] = r_loser[start : start + size]
-        _apply_rule(rule, r_pair, size, scratch_r, scratch)
-        _pin_duelled(rule, winner, loser, start, size, scratch)
-        _share_tie(rule, size, scratch)
-        _add_block(rule, start, size, active, scratch, wins, plays)
+    for start in range(0, wins.size, BLOCK):
+        for b in range(min(BLOCK, wins.size - start)):
+            scratch_r[0, b] = r_winner[start + b]
+            scratch_r[1, b] = r_loser[start + b]
+        _add_block(rule, r_pair, winner, loser, start, scratch_r, scratch, wins, plays)
 
 
-@_jit
+@_inner
 def _add_dots(
     z_winner: Float64s, z_loser: Float64s, columns: Float64s, start: int, size: int, sums: Float64s
 ) -> None:
@@ -232,8 +241,9 @@ def _add_dots(
     faster than one column at a time). Each sum runs over R in order, as in the tiles.
     """
     first, second = sums[0], sums[1]
-    first[:size] = 0.0
-    second[:size] = 0.0
+    for k in range(size):
+        first[k] = 0.0
+        second[k] = 0.0
     rank = columns.shape[0]
     whole = rank - rank % 4
     for r in range(0, whole, 4):
@@ -253,7 +263,7 @@ def _add_dots(
             second[k] = _fma(z_loser[r], c0[k], second[k])
 
 
-@_jit
+@_inner
 def _dot(x: Float64s, y: Float64s) -> float:
     """Add up x_r y_r in order."""
     total = 0.0
@@ -264,48 +274,36 @@ def _dot(x: Float64s, y: Float64s) -> float:
 
 @_jit
 def add_from_embedding(
-    rule: Rule,
-    columns: Float64s,
-    winner: int,
-    loser: int,
-    active: NDArray[np.bool_],
-    points: Float64s,
-    scratch_r: Float32s,
-    scratch: Float64s,
-    wins: Float64s,
-    plays: Float64s,
+    rule: Rule, columns: Float64s, winner: int, loser: int, wins: Float64s, plays: Float64s
 ) -> None:
     """Add the update of one duel, r from the embedding.
 
-    ``columns`` is Z', of shape (R, K), so that the arms of a block lie side by side; ``points``
-    (2, R) is scratch for the two duelled rows of Z.
+    ``columns`` is Z', of shape (R, K), so that the arms of a block lie side by side.
     """
+    scratch_r, scratch = np.empty((2, BLOCK), np.float32), np.empty((2, BLOCK))
+    z_winner, z_loser = np.empty(columns.shape[0]), np.empty(columns.shape[0])
     for r in range(columns.shape[0]):
-        points[0, r] = columns[r, winner]
-        points[1, r] = columns[r, loser]
-    r_pair = float(_round_r(_dot(points[0], points[1])))
-    for start in range(0, columns.shape[1], BLOCK):
-        size = min(BLOCK, columns.shape[1] - start)
-        _add_dots(points[0], points[1], columns, start, size, scratch)
+        z_winner[r], z_loser[r] = columns[r, winner], columns[r, loser]
+    r_pair = float(_round_r(_dot(z_winner, z_loser)))
+    for start in range(0, wins.size, BLOCK):
+        size = min(BLOCK, wins.size - start)
+        _add_dots(z_winner, z_loser, columns, start, size, scratch)
         for b in range(size):
             scratch_r[0, b] = _round_r(scratch[0, b])
             scratch_r[1, b] = _round_r(scratch[1, b])
-        _apply_rule(rule, r_pair, size, scratch_r, scratch)
-        _pin_duelled(rule, winner, loser, start, size, scratch)
-        _share_tie(rule, size, scratch)
-        _add_block(rule, start, size, active, scratch, wins, plays)
+        _add_block(rule, r_pair, winner, loser, start, scratch_r, scratch, wins, plays)
 
 
 @_jit
-def row_from_embedding(
-    columns: Float64s, i: int, points: Float64s, scratch: Float64s, row: Float32s
-) -> None:
+def row_from_embedding(columns: Float64s, i: int, row: Float32s) -> None:
     """Fill ``row`` (K,) with r of one configuration with everyone."""
+    scratch = np.empty((2, BLOCK))
+    z = np.empty(columns.shape[0])
     for r in range(columns.shape[0]):
-        points[:, r] = columns[r, i]
+        z[r] = columns[r, i]
     for start in range(0, row.size, BLOCK):
         size = min(BLOCK, row.size - start)
-        _add_dots(points[0], points[1], columns, start, size, scratch)
+        _add_dots(z, z, columns, start, size, scratch)
         for b in range(size):
             row[start + b] = _round_r(scratch[0, b])
     row[i] = 1.0
@@ -323,7 +321,7 @@ def neighbours_are_sound(row: int, indices: Int64s, r: Float32s, size: int) -> b
     return sound & (before < size)
 
 
-@_jit
+@_inner
 def _find(indices: Int64s, r: Float32s, k: int) -> float:
     """Return r of neighbour k in a sorted neighbourhood; 0 where it is not listed."""
     low, high = 0, indices.size
@@ -336,26 +334,7 @@ def _find(indices: Int64s, r: Float32s, k: int) -> float:
     return float(r[low]) if low < indices.size and indices[low] == k else 0.0
 
 
-@_jit
-def pair_from_neighbours(
-    rule: Rule,
-    near_winner: Int64s,
-    r_winner: Float32s,
-    loser: int,
-    scratch_r: Float32s,
-    scratch: Float64s,
-    base: Float64s,
-) -> float:
-    """Return r of the duelled pair; fill ``base`` with (kappa, tau) of an arm near neither."""
-    r_pair = _find(near_winner, r_winner, loser)
-    scratch_r[:, 0] = 0.0
-    _apply_rule(rule, r_pair, 1, scratch_r, scratch)
-    _share_tie(rule, 1, scratch)
-    base[0], base[1] = scratch[0, 0], scratch[1, 0]
-    return float(r_pair)
-
-
-@_jit
+@_inner
 def _merge(
     size: int,
     i: int,
@@ -387,25 +366,30 @@ def _merge(
 @_jit
 def add_from_neighbours(
     rule: Rule,
-    r_pair: float,
     near_winner: Int64s,
     r_winner: Float32s,
     near_loser: Int64s,
     r_loser: Float32s,
     winner: int,
     loser: int,
-    arms: Int64s,
-    scratch_r: Float32s,
-    scratch: Float64s,
-    base: Float64s,
     wins: Float64s,
     plays: Float64s,
+    background: Float64s,
 ) -> None:
     """Add the update of one duel, r from two sorted neighbourhoods.
 
-    Only listed arms are touched, and they get their (kappa, tau) less ``base`` (2,), the part that
-    everyone gets. ``arms`` (BLOCK,) is scratch.
+    What an arm near neither gets goes to ``background`` (2,) alone; only listed arms are touched,
+    and they get their (kappa, tau) less that.
     """
+    scratch_r, scratch = np.empty((2, BLOCK), np.float32), np.empty((2, BLOCK))
+    arms = np.empty(BLOCK, np.int64)
+    r_pair = _find(near_winner, r_winner, loser)
+    scratch_r[0, 0], scratch_r[1, 0] = 0.0, 0.0
+    _apply_rule(rule, r_pair, 1, scratch_r, scratch)
+    _share_tie(rule, 1, scratch)
+    kappa, tau = scratch[0, 0], scratch[1, 0]
+    background[0] += kappa
+    background[1] += tau
     # The two duelled arms lead the first block: they have r = 1 with themselves.
     arms[0], arms[1] = winner, loser
     scratch_r[0, 0], scratch_r[1, 0] = 1.0, r_pair
@@ -420,11 +404,11 @@ def add_from_neighbours(
         # fmt: on
         _apply_rule(rule, r_pair, size, scratch_r, scratch)
         if leads:
-            _pin_duelled(rule, 0, 1, 0, 2, scratch)
+            _pin_duelled(rule, 0, 1, size, scratch)
         _share_tie(rule, size, scratch)
         for b in range(size):
-            wins[arms[b]] += rule.weight * (scratch[0, b] - base[0])
-            plays[arms[b]] += rule.weight * (scratch[1, b] - base[1])
+            wins[arms[b]] += scratch[0, b] - kappa
+            plays[arms[b]] += scratch[1, b] - tau
         if size < BLOCK:
             break  # both neighbourhoods are used up
         size = 0

@@ -1,9 +1,7 @@
-"""Fewer columns for an embedding with many, and r the same to a bound.
+"""Fewer columns for an embedding that has one per sample, with r the same to a bound.
 
-What flows in: an embedding Z (K, S) with as many columns as there were samples. What flows out: one
-with far fewer columns whose r differs by no more than a tolerance. Fields are smooth, so a few
-hundred directions hold what thousands of samples say; r, stores and updates cost as many times
-less.
+Fields are smooth, so a few hundred directions hold what thousands of samples say; r, stores and
+updates cost as many times less.
 """
 
 import numpy as np
@@ -49,7 +47,10 @@ def compress_embedding(
     while residual.max() > 0.45 * tolerance:
         pivots = _choose(residual)
         with _parallel.threads(threads):
-            kernels.fill_products(_panel(embedding[pivots]), packed.panels, products)
+            # Up to 16 rows are one panel, zeros after the last.
+            rows = pack_embedding(embedding[pivots]).panels
+            panels = packed.panels
+            _parallel.run_ranges(kernels.fill_products, len(panels), rows, panels, products)
         least = max(0.45 * tolerance, _WORTHWHILE * residual.max())
         for product, pivot in zip(products, pivots, strict=False):
             if residual[pivot] < least:
@@ -73,8 +74,3 @@ def _choose(residual: NDArray[np.float64]) -> NDArray[np.int64]:
     values = residual[order]
     first = np.concatenate([[True], values[1:] != values[:-1]])
     return np.asarray(order[first][: kernels.PANEL])
-
-
-def _panel(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return up to 16 rows as a panel (1, S, 16), zeros after the last."""
-    return pack_embedding(rows).panels

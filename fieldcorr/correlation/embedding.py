@@ -1,9 +1,9 @@
 """From contact currents to points on a sphere: Z with unit rows and r = Z Z'.
 
-What flows in: contact currents and the Gram matrix of the lead fields (measures linear in the
-current), or the lead fields at sample points (the magnitude |E|, which is not), or any sampled
-features. What flows out: the embedding Z (K, R), float64. The same input gives the same bits, and
-for a linear measure the mirrored currents give exactly the mirrored row.
+A measure that is linear in the current needs the Gram matrix of the lead fields; the magnitude |E|,
+which is not, the lead fields at sample points; anything else its own sampled features. The same
+input gives the same bits, and for a linear measure the mirrored currents give exactly the mirrored
+row. :func:`correlation_reference` is the definition of r that everything is judged against.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,6 +23,31 @@ Labels = Sequence[str] | Callable[[int], str] | None
 
 _ROUNDING = 1e-14  # of the largest diagonal entry: pivots below are rounding, not directions
 _ASYMMETRY = 1e-8
+
+
+def correlation_reference(samples: ArrayLike, weight: ArrayLike) -> NDArray[np.float64]:
+    """Weighted Pearson correlation of fields sampled at the same points, in plain NumPy.
+
+    Parameters
+    ----------
+    samples : array_like, shape (K, N)
+        K fields at N points. A vector field is three times as many points: lay its components side
+        by side and repeat the weights.
+    weight : array_like, shape (N,)
+        Volume that each point stands for, m3.
+
+    Returns
+    -------
+    ndarray, shape (K, K), float64
+        r_ij = c_ij / sqrt(c_ii c_jj), c_ij = sum_n w_n (f_in - m_i) (f_jn - m_j) and
+        m_i = sum_n w_n f_in / sum_n w_n.
+    """
+    f = np.asarray(samples, dtype=np.float64)
+    w = np.asarray(weight, dtype=np.float64)
+    centred = f - (f @ w / w.sum())[:, None]
+    covariance = (centred * w) @ centred.T
+    deviation = np.sqrt(np.diag(covariance))
+    return np.asarray(covariance / np.outer(deviation, deviation))
 
 
 def embedding_from_gram(
@@ -153,7 +178,8 @@ def embedding_from_samples(
     chosen = np.ascontiguousarray(lead[:, samples.index].swapaxes(1, 2))
     z, sound = np.empty((len(a), len(samples.index))), np.empty(len(a), dtype=np.bool_)
     with _parallel.threads(threads):
-        kernels.magnitude_rows(a, chosen, *_weights(samples.weight), sound, z)
+        weights = _weights(samples.weight)
+        _parallel.run_ranges(kernels.magnitude_rows, len(a), a, chosen, *weights, sound, z)
     _check_sound(sound, labels)
     if tolerance > 0:
         z = compress_embedding(z, tolerance=tolerance, threads=threads)

@@ -1,8 +1,4 @@
-"""Which points of a region stand for all of it.
-
-What flows in: points and their volumes, how many samples, a seed. What flows out: indices of points
-and the volume each now stands for. Used by measures that have no Gram matrix.
-"""
+"""Which points of a region stand for all of it, for measures that have no Gram matrix."""
 
 from dataclasses import dataclass
 

@@ -1,8 +1,7 @@
-"""Rows of r and neighbourhoods from an embedding, tile by tile.
+"""Rows of r = Z Z' from an embedding, tile by tile, and the neighbourhoods r > threshold in them.
 
-What flows in: the embedding Z (K, R), which rows, how much memory. What flows out: float32 rows of
-r = Z Z', and CSR neighbourhoods r > threshold in two passes (count, then fill; nothing is ever
-resized). Tiles of any size and any number of threads give the same bytes.
+Neighbours are counted first and filled in then, so nothing is ever resized. Tiles of any size and
+any number of threads give the same bytes.
 """
 
 from collections.abc import Iterator
@@ -14,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from fieldcorr import _parallel
 from fieldcorr.correlation import _kernels as kernels
-from fieldcorr.correlation import _neighbour_kernels as neighbour_kernels
 from fieldcorr.errors import CorrelationError
 
 TILE_BYTES = 64 * 2**20
@@ -41,25 +39,6 @@ class PackedEmbedding:
 
     panels: NDArray[np.float64]
     size: int
-
-
-@dataclass(frozen=True, eq=False)
-class Neighbourhoods:
-    """Neighbours of every configuration as the three arrays of a CSR matrix.
-
-    Attributes
-    ----------
-    indptr : ndarray, shape (K + 1,), int64
-        Row i owns the entries indptr[i] ... indptr[i + 1].
-    indices : ndarray, int32 (int64 if K > 2^31)
-        Columns, ascending within a row, without the diagonal.
-    data : ndarray, float32
-        r of each entry.
-    """
-
-    indptr: NDArray[np.int64]
-    indices: NDArray[Any]
-    data: NDArray[np.float32]
 
 
 def pack_embedding(embedding: ArrayLike | PackedEmbedding) -> PackedEmbedding:
@@ -127,8 +106,12 @@ def correlation_rows(
         )
     small = packed.panels.shape[1] <= kernels.DEPTH
     block = _BLOCK_SMALL_RANK if small else _BLOCK_LARGE_RANK
+    down = -(-(shape[0] + start % kernels.ROWS) // block[0])
+    across = -(-len(packed.panels) // block[1])
     with _parallel.threads(threads):
-        kernels.fill_rows(packed.panels, start, *block, rows)
+        _parallel.run_ranges(
+            kernels.fill_rows, down * across, packed.panels, start, *block, rows, least=4
+        )
     return rows
 
 
@@ -178,8 +161,9 @@ def neighbour_counts(
     _check_rows(rows, start)
     counts = np.empty(len(rows), dtype=np.int64)
     with _parallel.threads(threads):
-        neighbour_kernels.count_neighbours(
-            rows, start, _below(threshold), _limit(top, rows.shape[1]), counts
+        limit = _limit(top, rows.shape[1])
+        _parallel.run_ranges(
+            kernels.count_neighbours, len(rows), rows, start, _below(threshold), limit, counts
         )
     return counts
 
@@ -224,53 +208,11 @@ def neighbour_fill(
     if not indices.shape == data.shape == (indptr[-1],):
         raise CorrelationError(f"{indptr[-1]} neighbours do not fit into arrays of {data.shape}")
     with _parallel.threads(threads):
-        neighbour_kernels.fill_neighbours(
-            rows, start, _below(threshold), limit, indptr, indices, data
+        arrays = indptr, indices, data
+        _parallel.run_ranges(
+            kernels.fill_neighbours, len(rows), rows, start, _below(threshold), limit, *arrays
         )
     return indices, data
-
-
-def neighbourhoods(
-    embedding: ArrayLike | PackedEmbedding,
-    *,
-    threshold: float = 0.0,
-    top: int | None = None,
-    memory: int | None = None,
-    threads: int | None = None,
-) -> Neighbourhoods:
-    """Return the neighbours of every configuration, all in memory.
-
-    Parameters
-    ----------
-    embedding : array_like, shape (K, R), or PackedEmbedding
-        Unit rows.
-    threshold : float
-        A neighbour has r > threshold; 0 gives the exact positive part.
-    top : int, optional
-        Keep at most this many neighbours per row. The neighbourhoods are not symmetric then.
-    memory : int, optional
-        Bytes for a tile of r.
-    threads : int, optional
-        Number of threads, all by default.
-    """
-    packed = pack_embedding(embedding)
-    options: dict[str, Any] = {"threshold": threshold, "top": top, "threads": threads}
-    counts = np.empty(packed.size, dtype=np.int64)
-    cut = list(tiles(packed.size, memory))
-    tile = np.empty((cut[0][1], packed.size), dtype=np.float32)
-    for start, stop in cut:
-        rows = correlation_rows(packed, start, stop, tile[: stop - start], threads=threads)
-        counts[start:stop] = neighbour_counts(rows, start, **options)
-    indptr = np.concatenate([[0], np.cumsum(counts)])
-    indices = np.empty(indptr[-1], dtype=index_dtype(packed.size))
-    data = np.empty(indptr[-1], dtype=np.float32)
-    for start, stop in cut:
-        rows = correlation_rows(packed, start, stop, tile[: stop - start], threads=threads)
-        entries = slice(indptr[start], indptr[stop])
-        neighbour_fill(
-            rows, start, counts[start:stop], indices=indices[entries], data=data[entries], **options
-        )
-    return Neighbourhoods(indptr, indices, data)
 
 
 def _below(threshold: float) -> np.float32:

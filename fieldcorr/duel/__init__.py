@@ -1,18 +1,11 @@
 """Duels on correlated arms: the engine, its baselines, sessions with a journal, simulation.
 
-What flows in: correlations (a store, or anything like one) and a person's answers. What flows out:
-pairs to compare, a journal, and a ranked set of configurations. Nothing of the finite-element side
-is imported here: numpy, h5py, numba and the standard library are enough.
+From correlations (a store, or anything like one) and a person's answers to pairs to compare, a
+journal, and a ranked set of configurations. Nothing of the finite-element side is imported here.
 """
 
-from fieldcorr.duel.beat_the_mean import BeatTheMean
-from fieldcorr.duel.corrduel import CorrDuel
-from fieldcorr.duel.engine import Engine, Progress
-from fieldcorr.duel.events import Event
-from fieldcorr.duel.options import DuelOptions
-from fieldcorr.duel.rucb import RUCB
-from fieldcorr.duel.session import Session, read_session
-from fieldcorr.duel.sources import (
+from fieldcorr.correlation.rule import UpdatePolicy
+from fieldcorr.correlation.sources import (
     CorrelationSource,
     as_source,
     source_from_embedding,
@@ -21,7 +14,12 @@ from fieldcorr.duel.sources import (
     source_from_sparse,
     source_from_store,
 )
-from fieldcorr.duel.sparring import SparringUCB1
+from fieldcorr.duel.baselines import RUCB, BeatTheMean, SparringUCB1
+from fieldcorr.duel.corrduel import CorrDuel
+from fieldcorr.duel.engine import Engine, Progress
+from fieldcorr.duel.events import Event
+from fieldcorr.duel.options import DuelOptions
+from fieldcorr.duel.session import Session, read_session
 from fieldcorr.duel.survivors import Survivor, Survivors
 
 __all__ = [
@@ -37,6 +35,7 @@ __all__ = [
     "SparringUCB1",
     "Survivor",
     "Survivors",
+    "UpdatePolicy",
     "as_source",
     "read_session",
     "source_from_embedding",

@@ -1,28 +1,48 @@
 """Kernels of the duels: random numbers by counter, elimination, and whole simulated trials.
 
-The engines call :func:`below`, :func:`bounds` and :func:`dominated` step by step; the ``*_trials``
-functions play complete trials of one algorithm. Random numbers are functions of (seed, trial, step)
-and trials own their outputs, so results do not depend on how trials are shared among threads. The
-kernels are serial and release the interpreter lock: threads come from outside, which compiles three
-times faster than numba's parallel loops.
+The engines call the first part step by step; the ``*_trial`` functions play a complete trial of one
+algorithm with the same helpers, and a test holds them to the engines over all options. Random
+numbers are functions of (seed, trial, step) and trials own their outputs, so results do not depend
+on how trials are shared among threads.
 """
 
 import math
+from typing import NamedTuple
 
 import numba
 import numpy as np
+from numpy.typing import NDArray
+
+Float64s = NDArray[np.float64]
+Float32s = NDArray[np.float32]
+Int64s = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 # Step t owns the counters t * STRIDE .. t * STRIDE + STRIDE - 1; the last one decides the answer.
 STRIDE = 8
 ANSWER = 7
 
 _jit = numba.njit(cache=True, nogil=True, error_model="numpy")
+# Called by kernels alone: no entry from Python and no place on the disk, a third of compiling less.
+_inner = numba.njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
-@_jit
-def mix(x):  # type: ignore[no-untyped-def]
+class Choices(NamedTuple):
+    """The options of an elimination as numbers; truth values are 0 or 1."""
+
+    log_term: float  # log(1/delta), or what stands for it
+    per_arm: float  # whether each arm has a radius of its own
+    everyone: float  # whether all dominated arms go, or only the worst
+    keep: float  # whether comparisons with eliminated arms still count
+    chain: float  # whether the arm tried last is one of the next pair
+    floor: float  # the rest is the update rule, see correlation/_update_kernels.Rule
+    cap: float
+    pin: float
+
+
+@_inner
+def mix(x: np.uint64) -> np.uint64:
     """Return the splitmix64 finaliser of the 64-bit number ``x``."""
-    x = np.uint64(x)
     x ^= x >> np.uint64(30)
     x *= np.uint64(0xBF58476D1CE4E5B9)
     x ^= x >> np.uint64(27)
@@ -31,59 +51,73 @@ def mix(x):  # type: ignore[no-untyped-def]
     return x
 
 
-@_jit
-def draw(seed, counter):  # type: ignore[no-untyped-def]
+@_inner
+def draw(seed: int, counter: int) -> np.uint64:
     """Return the 64 random bits that belong to ``counter`` in the stream of ``seed``."""
     golden = np.uint64(0x9E3779B97F4A7C15)
-    return mix(mix(np.uint64(seed) + golden) + (np.uint64(counter) + np.uint64(1)) * golden)
+    return np.uint64(
+        mix(mix(np.uint64(seed) + golden) + (np.uint64(counter) + np.uint64(1)) * golden)
+    )
 
 
 @_jit
-def below(seed, counter, bound):  # type: ignore[no-untyped-def]
+def below(seed: int, counter: int, bound: int) -> np.int64:
     """Return a random integer in [0, bound), bound < 2^32."""
     high = draw(seed, counter) >> np.uint64(32)
     return np.int64((high * np.uint64(bound)) >> np.uint64(32))
 
 
 @_jit
-def uniform(seed, counter):  # type: ignore[no-untyped-def]
+def uniform(seed: int, counter: int) -> float:
     """Return a random number in [0, 1)."""
     return np.float64(draw(seed, counter) >> np.uint64(11)) * 2.0**-53
 
 
 @_jit
-def trial_seed(seed, trial):  # type: ignore[no-untyped-def]
+def trial_seed(seed: int, trial: int) -> np.int64:
     """Return the seed of one trial; an engine with this seed asks the same pairs."""
     return np.int64(draw(seed, trial) >> np.uint64(1))
 
 
 @_jit
-def bounds(wins, plays, background, log_term, per_arm, active, estimate, radius):  # type: ignore[no-untyped-def]
+def bounds(
+    choices: Choices,
+    wins: Float64s,
+    plays: Float64s,
+    background: Float64s,
+    active: Bools,
+    estimate: Float64s,
+    radius: Float64s,
+) -> None:
     """Write P-hat and the confidence radius of every arm (Algorithm 2, lines 5-7).
 
-    ``background`` holds the two scalars that every arm carries on top of wins and plays. With
-    ``per_arm`` false the radius is c* = c(n*), n* the least count among the active arms.
+    ``background`` holds the two scalars that every arm carries on top of wins and plays. A common
+    radius is c* = c(n*), n* the least count among the active arms.
     """
+    per_arm = choices.per_arm != 0.0
     least = np.inf
     if not per_arm:
         for k in range(wins.size):
             if active[k]:
                 least = min(least, plays[k] + background[1])
-    common = math.sqrt(log_term / least) if least > 0.0 else 1.0
+    common = math.sqrt(choices.log_term / least) if least > 0.0 else 1.0
     for k in range(wins.size):
         n = plays[k] + background[1]
         known = n > 0.0
         safe = n if known else 1.0
+        own = math.sqrt(choices.log_term / safe) if known else 1.0
         estimate[k] = (wins[k] + background[0]) / safe if known else 0.5
-        radius[k] = common if not per_arm else (math.sqrt(log_term / safe) if known else 1.0)
+        radius[k] = own if per_arm else common
 
 
 @_jit
-def dominated(estimate, radius, active, per_arm, everyone, out):  # type: ignore[no-untyped-def]
+def dominated(
+    choices: Choices, estimate: Float64s, radius: Float64s, active: Bools, out: Int64s
+) -> int:
     """Write the arms to eliminate into ``out`` and return their number (Algorithm 3, lines 7-8).
 
-    An arm is dominated when its upper bound is at most the largest lower bound. With ``everyone``
-    false only the worst one goes, as printed; under a common radius that is argmin P-hat.
+    An arm is dominated when its upper bound is at most the largest lower bound. Where only the
+    worst one goes, as printed, that is argmin P-hat under a common radius.
     """
     floor = -np.inf
     for k in range(active.size):
@@ -93,8 +127,8 @@ def dominated(estimate, radius, active, per_arm, everyone, out):  # type: ignore
     worst = np.inf
     for k in range(active.size):
         if active[k] and estimate[k] + radius[k] <= floor:
-            key = estimate[k] + radius[k] if per_arm else estimate[k]
-            if everyone:
+            key = estimate[k] + radius[k] if choices.per_arm != 0.0 else estimate[k]
+            if choices.everyone != 0.0:
                 out[count] = k
                 count += 1
             elif key < worst:
@@ -105,122 +139,18 @@ def dominated(estimate, radius, active, per_arm, everyone, out):  # type: ignore
 
 
 @_jit
-def correlate(wins, plays, similar, logs, winner, loser, clip, pin, sign):  # type: ignore[no-untyped-def]
-    """Add (``sign`` 1) or take back (-1) the CorrUpdate of one duel for every arm (Eqs. 5-6).
-
-    ``similar`` (K, K) holds r under the policy in force (floored, or raw), ``logs`` its logarithm:
-    a table lookup replaces the two logarithms per arm, 5 times faster than computing them.
-    """
-    total = 1.0 + np.float64(similar[winner, loser])
-    scale = sign / total if total > 0.0 else 0.0
-    top = sign if clip else np.inf * sign
-    wi, ni, wj, nj = wins[winner], plays[winner], wins[loser], plays[loser]
-    for k in range(wins.size):
-        near = np.float64(similar[winner, k])
-        far = np.float64(similar[loser, k])
-        both = np.float64(logs[winner, k]) + np.float64(logs[loser, k])
-        share = 0.5 if both == 0.0 else np.float64(logs[loser, k]) / both
-        tau = (near + far) * scale
-        tau = min(tau, top) if sign > 0.0 else max(tau, top)
-        tau = tau if near > 0.0 and far > 0.0 else 0.0
-        wins[k] += share * tau
-        plays[k] += tau
-    if pin:
-        wins[winner], plays[winner] = wi + sign, ni + sign
-        wins[loser], plays[loser] = wj, nj + sign
-
-
-@_jit
-def regret(utility, best, arm, noise):  # type: ignore[no-untyped-def]
-    """Return epsilon(b1, arm) = P(b1 beats arm) - 1/2 for Gaussian noise on either value."""
-    return 0.5 * math.erf((utility[best] - utility[arm]) / (2.0 * noise))
-
-
-@_jit
-def left_wins(utility, left, right, noise, seed, step):  # type: ignore[no-untyped-def]
-    """Return whether the noisy value of ``left`` exceeds that of ``right`` at this step."""
-    chance = 0.5 * math.erfc((utility[right] - utility[left]) / (2.0 * noise))
-    return uniform(seed, step * STRIDE + ANSWER) < chance
-
-
-@_jit
-def nth(mask, rank):  # type: ignore[no-untyped-def]
+def nth(mask: Bools, rank: int) -> int:
     """Return the index of the true entry of ``mask`` that has ``rank`` true ones before it."""
     for k in range(mask.size):
         if mask[k]:
             if rank == 0:
-                return np.int64(k)
+                return k
             rank -= 1
-    return np.int64(-1)
+    return -1
 
 
 @_jit
-def first_ranked(estimate, count, active):  # type: ignore[no-untyped-def]
-    """Return the active arm with the largest estimate, then count, then the lowest number."""
-    chosen = nth(active, np.int64(0))
-    for k in range(estimate.size):
-        if active[k] and (
-            estimate[k] > estimate[chosen]
-            or (estimate[k] == estimate[chosen] and count[k] > count[chosen])
-        ):
-            chosen = np.int64(k)
-    return chosen
-
-
-@_jit
-def forget(wins, plays, similar, logs, arm, duels, alive, clip, pin):  # type: ignore[no-untyped-def]
-    """Delete every comparison with ``arm`` (Algorithm 3, line 9)."""
-    rest = 0
-    for s in range(duels.shape[0]):
-        if alive[s] and (duels[s, 0] == arm or duels[s, 1] == arm):
-            alive[s] = False
-            correlate(wins, plays, similar, logs, duels[s, 0], duels[s, 1], clip, pin, -1.0)
-        rest += alive[s]
-    for k in range(wins.size):
-        # What is left of an arm without comparisons is rounding: it must count as none.
-        if rest == 0 or plays[k] < 1e-12:
-            wins[k] = 0.0
-            plays[k] = 0.0
-
-
-@_jit
-def corrduel_trial(utility, seed, noise, similar, logs, options, eps):  # type: ignore[no-untyped-def]
-    """Play one trial of CorrDuel; return (returned arm, arms left, whether the best is left)."""
-    log_term, per_arm, everyone, keep, clip, pin = options
-    arms, horizon = utility.size, eps.size
-    best = np.argmax(utility)
-    wins, plays, background = np.zeros(arms), np.zeros(arms), np.zeros(2)
-    estimate, radius = np.full(arms, 0.5), np.ones(arms)
-    active = np.ones(arms, dtype=np.bool_)
-    out = np.empty(arms, dtype=np.int64)
-    duels = np.zeros((horizon, 2), dtype=np.int64)
-    alive = np.zeros(horizon, dtype=np.bool_)
-    left = arms
-    for t in range(horizon):
-        if left == 1:
-            eps[t] = regret(utility, best, nth(active, np.int64(0)), noise)
-            continue
-        i = below(seed, t * STRIDE, left)
-        j = below(seed, t * STRIDE + 1, left - 1)
-        i, j = nth(active, i), nth(active, j + 1 if j >= i else j)
-        eps[t] = 0.5 * (regret(utility, best, i, noise) + regret(utility, best, j, noise))
-        if not left_wins(utility, i, j, noise, seed, t):
-            i, j = j, i
-        duels[t, 0], duels[t, 1], alive[t] = i, j, True
-        correlate(wins, plays, similar, logs, i, j, clip, pin, 1.0)
-        bounds(wins, plays, background, log_term, per_arm, active, estimate, radius)
-        count = dominated(estimate, radius, active, per_arm, everyone, out)
-        for m in range(count):
-            active[out[m]] = False
-            if not keep:
-                forget(wins, plays, similar, logs, out[m], duels, alive, clip, pin)
-        left -= count
-    bounds(wins, plays, background, log_term, per_arm, active, estimate, radius)
-    return first_ranked(estimate, plays, active), left, active[best]
-
-
-@_jit
-def least_played(plays, active, out):  # type: ignore[no-untyped-def]
+def least_played(plays: Float64s, active: Bools, out: Int64s) -> int:
     """List the active arms with the fewest plays in ``out``; return their number."""
     least = np.inf
     count = 0
@@ -234,36 +164,218 @@ def least_played(plays, active, out):  # type: ignore[no-untyped-def]
 
 
 @_jit
-def beat_the_mean_trial(utility, seed, noise, options, eps):  # type: ignore[no-untyped-def]
-    """Play one trial of Beat-the-Mean: a common radius, the worst arm goes."""
-    log_term, per_arm, everyone = options[0], options[1], options[2]
-    arms, horizon = utility.size, eps.size
+def ucb1_arm(
+    wins: Float64s, plays: Float64s, allowed: Bools, log_term: float, seed: int, counter: int
+) -> int:
+    """Return the arm of one UCB1 player: a random unplayed one, else the largest index."""
+    fresh = 0
+    for k in range(wins.size):
+        fresh += allowed[k] and plays[k] == 0.0
+    if fresh > 0:
+        rank = below(seed, counter, fresh)
+        for k in range(wins.size):
+            if allowed[k] and plays[k] == 0.0:
+                if rank == 0:
+                    return k
+                rank -= 1
+    chosen = -1
+    top = -np.inf
+    for k in range(wins.size):
+        if allowed[k]:
+            value = wins[k] / plays[k] + math.sqrt(log_term / plays[k])
+            if value > top:
+                top = value
+                chosen = k
+    return chosen
+
+
+# -- whole trials ---------------------------------------------------------------------------------
+
+
+@_jit
+def regret(utility: Float64s, best: int, arm: int, noise: float) -> float:
+    """Return epsilon(b1, arm) = P(b1 beats arm) - 1/2 for Gaussian noise on either value."""
+    return 0.5 * math.erf((utility[best] - utility[arm]) / (2.0 * noise))
+
+
+@_jit
+def pair_regret(utility: Float64s, best: int, i: int, j: int, noise: float) -> float:
+    """Return the mean regret of the two arms of a duel."""
+    return 0.5 * float(regret(utility, best, i, noise) + regret(utility, best, j, noise))
+
+
+@_jit
+def left_wins(utility: Float64s, left: int, right: int, noise: float, seed: int, step: int) -> bool:
+    """Return whether the noisy value of ``left`` exceeds that of ``right`` at this step."""
+    chance = 0.5 * math.erfc((utility[right] - utility[left]) / (2.0 * noise))
+    return bool(uniform(seed, step * STRIDE + ANSWER) < chance)
+
+
+@_inner
+def first_ranked(estimate: Float64s, count: Float64s, active: Bools) -> int:
+    """Return the active arm with the largest estimate, then count, then the lowest number."""
+    chosen = nth(active, 0)
+    for k in range(estimate.size):
+        if active[k] and (
+            estimate[k] > estimate[chosen]
+            or (estimate[k] == estimate[chosen] and count[k] > count[chosen])
+        ):
+            chosen = k
+    return int(chosen)
+
+
+@_inner
+def correlate(
+    choices: Choices,
+    r: Float32s,
+    logs: Float64s,
+    winner: int,
+    loser: int,
+    wins: Float64s,
+    plays: Float64s,
+) -> None:
+    """Add the CorrUpdate of one duel for every arm (Eqs. 5-6), bit for bit as the engines do.
+
+    ``logs`` (K, K) holds the logarithms of r~, above 0 where the rule leaves an arm out: looking
+    them up is 5 times faster than computing two per arm.
+    """
+    floor, cap = choices.floor, choices.cap
+    near, far, log_near, log_far = r[winner], r[loser], logs[winner], logs[loser]
+    pair = min(1.0, max(floor, float(near[loser])))
+    denominator = 1.0 + pair if pair > -1.0 else np.inf
+    own = wins[winner], plays[winner], wins[loser], plays[loser]
+    for k in range(wins.size):
+        x, y = float(near[k]), float(far[k])
+        x = x if x > floor else floor
+        y = y if y > floor else floor
+        x = x if x < 1.0 else 1.0
+        y = y if y < 1.0 else 1.0
+        tau = (x + y) / denominator
+        tau = tau if tau < cap else cap
+        tau = tau if (log_near[k] <= 0.0) & (log_far[k] <= 0.0) else 0.0
+        total = log_near[k] + log_far[k]
+        share = log_far[k] / (total if total < 0.0 else 1.0)
+        wins[k] += tau * (share if total < 0.0 else 0.5)
+        plays[k] += tau
+    if choices.pin != 0.0:
+        wins[winner], plays[winner] = own[0] + 1.0, own[1] + 1.0
+        wins[loser], plays[loser] = own[2], own[3] + 1.0
+
+
+@_inner
+def forget(
+    choices: Choices,
+    r: Float32s,
+    logs: Float64s,
+    active: Bools,
+    duels: Int64s,
+    count: int,
+    wins: Float64s,
+    plays: Float64s,
+) -> int:
+    """Delete the comparisons with eliminated arms (Algorithm 3, line 9); return how many stay."""
+    kept = 0
+    for s in range(count):
+        winner, loser = duels[s, 0], duels[s, 1]
+        if active[winner] and active[loser]:
+            duels[kept, 0], duels[kept, 1] = winner, loser
+            kept += 1
+    if kept < count:
+        for k in range(wins.size):
+            wins[k] = 0.0
+            plays[k] = 0.0
+        for s in range(kept):
+            correlate(choices, r, logs, duels[s, 0], duels[s, 1], wins, plays)
+    return kept
+
+
+@_jit
+def corrduel_trial(
+    choices: Choices,
+    r: Float32s,
+    logs: Float64s,
+    utility: Float64s,
+    seed: int,
+    noise: float,
+    eps: Float32s,
+    result: Float64s,
+) -> None:
+    """Play one trial of CorrDuel: write the stepwise regret into ``eps`` (T,).
+
+    ``result`` (3,) gets the regret of the returned arm, the number of arms left, and whether the
+    best one is among them.
+    """
+    arms = utility.size
     best = np.argmax(utility)
     wins, plays, background = np.zeros(arms), np.zeros(arms), np.zeros(2)
-    estimate, radius = np.full(arms, 0.5), np.ones(arms)
+    estimate, radius = np.empty(arms), np.empty(arms)
     active = np.ones(arms, dtype=np.bool_)
     out = np.empty(arms, dtype=np.int64)
-    duels = np.zeros((horizon, 2), dtype=np.int64)
-    won = np.zeros(horizon)
-    left = arms
-    for t in range(horizon):
+    duels = np.zeros((eps.size, 2), dtype=np.int64)
+    compared, left, previous = 0, arms, -1
+    for t in range(eps.size):
         if left == 1:
-            eps[t] = regret(utility, best, nth(active, np.int64(0)), noise)
+            eps[t] = regret(utility, best, nth(active, 0), noise)
+            continue
+        if choices.chain != 0.0 and previous >= 0 and active[previous]:
+            i = 0
+            for k in range(previous):
+                i += active[k]
+        else:
+            i = below(seed, t * STRIDE, left)
+        j = below(seed, t * STRIDE + 1, left - 1)
+        i, j = nth(active, i), nth(active, j + 1 if j >= i else j)
+        previous = j
+        eps[t] = pair_regret(utility, best, i, j, noise)
+        if not left_wins(utility, i, j, noise, seed, t):
+            i, j = j, i
+        duels[compared, 0], duels[compared, 1] = i, j
+        compared += 1
+        correlate(choices, r, logs, i, j, wins, plays)
+        bounds(choices, wins, plays, background, active, estimate, radius)
+        count = dominated(choices, estimate, radius, active, out)
+        for m in range(count):
+            active[out[m]] = False
+        left -= count
+        if count > 0 and choices.keep == 0.0:
+            compared = forget(choices, r, logs, active, duels, compared, wins, plays)
+    bounds(choices, wins, plays, background, active, estimate, radius)
+    chosen = first_ranked(estimate, plays, active)
+    result[0], result[1], result[2] = regret(utility, best, chosen, noise), left, active[best]
+
+
+@_jit
+def beat_the_mean_trial(
+    choices: Choices, utility: Float64s, seed: int, noise: float, eps: Float32s, result: Float64s
+) -> None:
+    """Play one trial of Beat-the-Mean: a common radius, the worst arm goes."""
+    arms = utility.size
+    best = np.argmax(utility)
+    wins, plays, background = np.zeros(arms), np.zeros(arms), np.zeros(2)
+    estimate, radius = np.empty(arms), np.empty(arms)
+    active = np.ones(arms, dtype=np.bool_)
+    out = np.empty(arms, dtype=np.int64)
+    duels = np.zeros((eps.size, 2), dtype=np.int64)
+    won = np.zeros(eps.size)
+    left = arms
+    for t in range(eps.size):
+        if left == 1:
+            eps[t] = regret(utility, best, nth(active, 0), noise)
             continue
         i = out[below(seed, t * STRIDE, least_played(plays, active, out))]
         active[i] = False
         j = nth(active, below(seed, t * STRIDE + 1, left - 1))
         active[i] = True
-        eps[t] = 0.5 * (regret(utility, best, i, noise) + regret(utility, best, j, noise))
+        eps[t] = pair_regret(utility, best, i, j, noise)
         duels[t, 0], duels[t, 1] = i, j
         won[t] = 1.0 if left_wins(utility, i, j, noise, seed, t) else 0.0
         wins[i] += won[t]
         plays[i] += 1.0
         # n* <= n_i, and intervals around 0 and 1 overlap while 2 c(n*) > 1: most steps end here.
-        if plays[i] < 4.0 * log_term:
+        if plays[i] < 4.0 * choices.log_term:
             continue
-        bounds(wins, plays, background, log_term, per_arm, active, estimate, radius)
-        if dominated(estimate, radius, active, per_arm, everyone, out) == 1:
+        bounds(choices, wins, plays, background, active, estimate, radius)
+        if dominated(choices, estimate, radius, active, out) == 1:
             active[out[0]] = False
             left -= 1
             for s in range(t + 1):
@@ -271,32 +383,36 @@ def beat_the_mean_trial(utility, seed, noise, options, eps):  # type: ignore[no-
                     wins[duels[s, 0]] -= won[s]
                     plays[duels[s, 0]] -= 1.0
                     duels[s, 1] = -1
-    bounds(wins, plays, background, log_term, per_arm, active, estimate, radius)
-    return first_ranked(estimate, plays, active), left, active[best]
+    bounds(choices, wins, plays, background, active, estimate, radius)
+    chosen = first_ranked(estimate, plays, active)
+    result[0], result[1], result[2] = regret(utility, best, chosen, noise), left, active[best]
 
 
-@_jit
-def rucb_candidate(pairs, count, bonus, favourite, arms, seed, step):  # type: ignore[no-untyped-def]
+@_inner
+def rucb_candidate(
+    pairs: Float64s, count: int, bonus: float, favourite: int, arms: int, seed: int, step: int
+) -> tuple[int, int]:
     """Return (c, favourite): the optimistic champion of RUCB, lines 3-9 of its listing.
 
     Row p of ``pairs`` holds two arms and their wins over each other. A pair never compared has
     u = 2, so only compared pairs can keep an arm out of the set C of possible champions.
     """
     possible = np.ones(arms, dtype=np.bool_)
+    size = arms
     for p in range(count):
         n = pairs[p, 2] + pairs[p, 3]
         extra = math.sqrt(bonus / n)
-        if pairs[p, 2] / n + extra < 0.5:
-            possible[np.int64(pairs[p, 0])] = False
-        if pairs[p, 3] / n + extra < 0.5:
-            possible[np.int64(pairs[p, 1])] = False
-    size = np.sum(possible)
+        for side in range(2):
+            arm = np.int64(pairs[p, side])
+            if pairs[p, 2 + side] / n + extra < 0.5:
+                size -= possible[arm]
+                possible[arm] = False
     if favourite >= 0 and not possible[favourite]:
-        favourite = np.int64(-1)
+        favourite = -1
     if size == 0:
         return below(seed, step * STRIDE, arms), favourite
     if size == 1:
-        chosen = nth(possible, np.int64(0))
+        chosen = nth(possible, 0)
         return chosen, chosen
     if favourite >= 0:
         if uniform(seed, step * STRIDE + 1) < 0.5:
@@ -306,37 +422,52 @@ def rucb_candidate(pairs, count, bonus, favourite, arms, seed, step):  # type: i
     return nth(possible, below(seed, step * STRIDE, size)), favourite
 
 
-@_jit
-def rucb_rival(pairs, count, bonus, champion, arms, seed, step):  # type: ignore[no-untyped-def]
+@_inner
+def rucb_rival(
+    pairs: Float64s, count: int, bonus: float, champion: int, arms: int, seed: int, step: int
+) -> int:
     """Return the arm d != c with the largest u_dc, ties at random (line 10 of RUCB)."""
-    value = np.full(arms, 2.0)
+    value = np.empty(arms)
+    for k in range(arms):
+        value[k] = 2.0
     value[champion] = -1.0
     for p in range(count):
-        a, b = np.int64(pairs[p, 0]), np.int64(pairs[p, 1])
         n = pairs[p, 2] + pairs[p, 3]
         extra = math.sqrt(bonus / n)
-        if b == champion:
-            value[a] = pairs[p, 2] / n + extra
-        if a == champion:
-            value[b] = pairs[p, 3] / n + extra
-    ties = value == np.max(value)
-    return nth(ties, below(seed, step * STRIDE + 2, np.sum(ties)))
+        for side in range(2):
+            if pairs[p, 1 - side] == champion:
+                value[np.int64(pairs[p, side])] = pairs[p, 2 + side] / n + extra
+    top = -1.0
+    size = 0
+    for k in range(arms):
+        if value[k] > top:
+            top = value[k]
+            size = 0
+        size += value[k] == top
+    rank = below(seed, step * STRIDE + 2, size)
+    for k in range(arms):
+        if value[k] == top:
+            if rank == 0:
+                return k
+            rank -= 1
+    return -1
 
 
 @_jit
-def rucb_trial(utility, seed, noise, alpha, eps):  # type: ignore[no-untyped-def]
+def rucb_trial(
+    alpha: float, utility: Float64s, seed: int, noise: float, eps: Float32s, result: Float64s
+) -> None:
     """Play one trial of RUCB on the list of compared pairs: O(K + t) per step, not O(K^2)."""
-    arms, horizon = utility.size, eps.size
+    arms = utility.size
     best = np.argmax(utility)
-    pairs = np.zeros((horizon, 4))
+    pairs = np.zeros((eps.size, 4))
     count = np.int64(0)  # not the literal 0, for which numba compiles everything twice
     favourite = np.int64(-1)
-    score, plays = np.zeros(arms), np.zeros(arms)
-    for t in range(horizon):
+    for t in range(eps.size):
         bonus = alpha * math.log(t + 1.0)
         c, favourite = rucb_candidate(pairs, count, bonus, favourite, arms, seed, t)
         d = rucb_rival(pairs, count, bonus, c, arms, seed, t)
-        eps[t] = 0.5 * (regret(utility, best, c, noise) + regret(utility, best, d, noise))
+        eps[t] = pair_regret(utility, best, c, d, noise)
         winner, loser = (c, d) if left_wins(utility, c, d, noise, seed, t) else (d, c)
         p = 0
         while p < count and not (
@@ -348,104 +479,40 @@ def rucb_trial(utility, seed, noise, alpha, eps):  # type: ignore[no-untyped-def
             pairs[p, 0], pairs[p, 1] = winner, loser
             count += 1
         pairs[p, 2 if pairs[p, 0] == winner else 3] += 1.0
+    score, plays = np.zeros(arms), np.zeros(arms)
     for p in range(count):
-        balance = np.sign(pairs[p, 2] - pairs[p, 3])
-        a, b = np.int64(pairs[p, 0]), np.int64(pairs[p, 1])
-        score[a] += balance
-        score[b] -= balance
-        plays[a] += pairs[p, 2] + pairs[p, 3]
-        plays[b] += pairs[p, 2] + pairs[p, 3]
-    return first_ranked(score, plays, plays >= 0.0), arms, True
+        for side in range(2):
+            arm, ahead = np.int64(pairs[p, side]), pairs[p, 2 + side] - pairs[p, 3 - side]
+            score[arm] += 1.0 if ahead > 0.0 else (-1.0 if ahead < 0.0 else 0.0)
+            plays[arm] += pairs[p, 2] + pairs[p, 3]
+    chosen = first_ranked(score, plays, np.ones(arms, dtype=np.bool_))
+    result[0], result[1], result[2] = regret(utility, best, chosen, noise), arms, 1.0
 
 
 @_jit
-def ucb1_arm(wins, plays, allowed, log_term, seed, counter):  # type: ignore[no-untyped-def]
-    """Return the arm of one UCB1 player: a random unplayed one, else the largest index."""
-    fresh = (plays == 0.0) & allowed
-    size = np.sum(fresh)
-    if size > 0:
-        return nth(fresh, below(seed, counter, size))
-    chosen = np.int64(-1)
-    top = -np.inf
-    for k in range(wins.size):
-        if allowed[k]:
-            value = wins[k] / plays[k] + math.sqrt(log_term / plays[k])
-            if value > top:
-                top = value
-                chosen = np.int64(k)
-    return chosen
-
-
-@_jit
-def sparring_trial(utility, seed, noise, alpha, eps):  # type: ignore[no-untyped-def]
+def sparring_trial(
+    alpha: float, utility: Float64s, seed: int, noise: float, eps: Float32s, result: Float64s
+) -> None:
     """Play one trial of Sparring: two UCB1 players, each rewarded by winning its side."""
-    arms, horizon = utility.size, eps.size
+    arms = utility.size
     best = np.argmax(utility)
     wins, plays = np.zeros((2, arms)), np.zeros((2, arms))
     allowed = np.ones(arms, dtype=np.bool_)
-    for t in range(horizon):
+    for t in range(eps.size):
         log_term = alpha * math.log(t + 1.0)
         i = ucb1_arm(wins[0], plays[0], allowed, log_term, seed, t * STRIDE)
         allowed[i] = False
         j = ucb1_arm(wins[1], plays[1], allowed, log_term, seed, t * STRIDE + 1)
         allowed[i] = True
-        eps[t] = 0.5 * (regret(utility, best, i, noise) + regret(utility, best, j, noise))
+        eps[t] = pair_regret(utility, best, i, j, noise)
         first = left_wins(utility, i, j, noise, seed, t)
         wins[0, i] += 1.0 if first else 0.0
         wins[1, j] += 0.0 if first else 1.0
         plays[0, i] += 1.0
         plays[1, j] += 1.0
-    count = plays[0] + plays[1]
-    mean = np.full(arms, 0.5)
+    mean, count = np.empty(arms), np.empty(arms)
     for k in range(arms):
-        if count[k] > 0.0:
-            mean[k] = (wins[0, k] + wins[1, k]) / count[k]
-    return first_ranked(mean, count, allowed), arms, True
-
-
-@_jit
-def write_result(utility, best, outcome, noise, result):  # type: ignore[no-untyped-def]
-    """Write regret of the returned arm, number of arms left, and whether the best is left."""
-    chosen, left, kept = outcome
-    result[0] = regret(utility, best, chosen, noise)
-    result[1] = left
-    result[2] = kept
-
-
-@_jit
-def corrduel_trials(utilities, first, seed, noise, similar, logs, options, eps, result):  # type: ignore[no-untyped-def]
-    """Play one trial of CorrDuel per row of ``utilities`` (N, K), numbered from ``first``.
-
-    Writes the stepwise regret into ``eps`` (N, T) and :func:`write_result` into ``result`` (N, 3).
-    """
-    for q in range(utilities.shape[0]):
-        utility, key = utilities[q], trial_seed(seed, first + q)
-        outcome = corrduel_trial(utility, key, noise, similar, logs, options, eps[q])
-        write_result(utility, np.argmax(utility), outcome, noise, result[q])
-
-
-@_jit
-def beat_the_mean_trials(utilities, first, seed, noise, options, eps, result):  # type: ignore[no-untyped-def]
-    """Play one trial of Beat-the-Mean per row of ``utilities``; see corrduel_trials."""
-    for q in range(utilities.shape[0]):
-        utility, key = utilities[q], trial_seed(seed, first + q)
-        outcome = beat_the_mean_trial(utility, key, noise, options, eps[q])
-        write_result(utility, np.argmax(utility), outcome, noise, result[q])
-
-
-@_jit
-def rucb_trials(utilities, first, seed, noise, alpha, eps, result):  # type: ignore[no-untyped-def]
-    """Play one trial of RUCB per row of ``utilities``; see corrduel_trials."""
-    for q in range(utilities.shape[0]):
-        utility, key = utilities[q], trial_seed(seed, first + q)
-        outcome = rucb_trial(utility, key, noise, alpha, eps[q])
-        write_result(utility, np.argmax(utility), outcome, noise, result[q])
-
-
-@_jit
-def sparring_trials(utilities, first, seed, noise, alpha, eps, result):  # type: ignore[no-untyped-def]
-    """Play one trial of Sparring per row of ``utilities``; see corrduel_trials."""
-    for q in range(utilities.shape[0]):
-        utility, key = utilities[q], trial_seed(seed, first + q)
-        outcome = sparring_trial(utility, key, noise, alpha, eps[q])
-        write_result(utility, np.argmax(utility), outcome, noise, result[q])
+        count[k] = plays[0, k] + plays[1, k]
+        mean[k] = (wins[0, k] + wins[1, k]) / count[k] if count[k] > 0.0 else 0.5
+    chosen = first_ranked(mean, count, allowed)
+    result[0], result[1], result[2] = regret(utility, best, chosen, noise), arms, 1.0

@@ -1,12 +1,12 @@
-"""What a person can type in a session, and what it does.
+"""What a person can type in a session, such as ``left amplitude_mA=3.2`` or ``exclude right``.
 
-What flows in: one line of text, such as ``left amplitude_mA=3.2`` or ``exclude right above 0.9``.
-What flows out: an event in the journal and one line that says so, after it is on the disk. The same
-lines come from a terminal, a file or another program.
+Every line becomes an event in the journal and one line that says so, after it is on the disk. The
+same lines come from a terminal, a file or another program.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Literal, cast
 
 from fieldcorr.duel.engine import Engine
@@ -76,14 +76,18 @@ class Command:
 
 def parse_command(line: str) -> Command:
     """Read one typed line."""
+    if any("\ud800" <= letter <= "\udfff" for letter in line):
+        raise DuelError(f"{line.strip()!r} is not UTF-8")
     head, colon, rest = line.partition(":")
-    number = int(head) if colon and head.strip().isdigit() else None
+    number = int(head) if colon and _is_whole(head) else None
     words = (rest if number is not None else line).split()
     if not words:
         raise DuelError("nothing typed; h is help")
     verb = _ALIASES.get(words[0].lower(), words[0].lower())
     if verb not in VERBS:
         raise DuelError(f"{words[0]!r} is not understood; h is help")
+    if number is not None and verb not in ANSWERS:
+        raise DuelError(f"{words[0]!r} takes no number before it: only an answer does")
     if verb == "note":
         return Command(verb, (line.split(maxsplit=1)[1],) if len(words) > 1 else ())
     plain = tuple(word for word in words[1:] if "=" not in word.strip("="))
@@ -93,9 +97,15 @@ def parse_command(line: str) -> Command:
 
 def _value(text: str) -> str | float:
     try:
-        return float(text)
+        number = float(text)
     except ValueError:
         return text
+    return number if isfinite(number) else text
+
+
+def _is_whole(text: str) -> bool:
+    """Tell whether a text is a whole number, of a length that makes sense."""
+    return text.isascii() and text.strip().isdecimal() and len(text) < 19
 
 
 class Actions:
@@ -133,7 +143,7 @@ class Actions:
     @property
     def number(self) -> int:
         """Number of the duel that is asked."""
-        return len(self._engine.history) + 1
+        return self._engine.answers + 1
 
     def _answer(self, command: Command, answer: Answer) -> str:
         number = self.number
@@ -177,6 +187,8 @@ class Actions:
         return [self._arm(" ".join(words))]
 
     def _undo(self, words: tuple[str, ...]) -> str:
+        if words:
+            raise DuelError(f"undo takes no {words[0]!r}: it takes back one entry at a time")
         event = self._engine.undo()
         what = f"{event.kind} {self._said(event)}".strip()
         warning = ""
@@ -185,7 +197,7 @@ class Actions:
         return f"taken back: {what}{warning}"
 
     def _void(self, words: tuple[str, ...]) -> str:
-        number = int(_number(" ".join(words), "void"))
+        number = _whole(" ".join(words), "void")
         self._engine.void(number)
         return f"duel {number} does not count any more, {self._left()}"
 
@@ -202,7 +214,7 @@ class Actions:
         return f"ranking recorded: {len(self._engine.history[-1].comparisons())} comparisons"
 
     def _horizon(self, words: tuple[str, ...]) -> str:
-        self._engine.extend(int(_number(" ".join(words), "horizon")))
+        self._engine.extend(_whole(" ".join(words), "horizon"))
         return f"the session is planned for {self._engine.horizon} duels"
 
     def _note(self, words: tuple[str, ...]) -> str:
@@ -213,7 +225,7 @@ class Actions:
 
     def _arm(self, text: str) -> int:
         text = text.strip()
-        return int(text[1:]) if text.startswith("#") and text[1:].isdigit() else self._find(text)
+        return int(text[1:]) if text.startswith("#") and _is_whole(text[1:]) else self._find(text)
 
     def _said(self, event: Event) -> str:
         names = " | ".join(self._engine.source.label(arm) for arm in event.arms)
@@ -222,6 +234,12 @@ class Actions:
 
     def _left(self) -> str:
         return f"{self._engine.progress.left} left"
+
+
+def _whole(text: str, name: str) -> int:
+    if not _is_whole(text):
+        raise DuelError(f"{name}: {text!r} is not a whole number")
+    return int(text)
 
 
 def _number(text: str, name: str) -> float:

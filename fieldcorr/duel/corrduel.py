@@ -1,22 +1,32 @@
 """CorrDuel: dueling bandits on correlated arms (Sui, Yue, Burdick, IJCAI 2017, Algorithms 1-4).
 
-What flows in: correlations and answers. What flows out: pairs to compare and the surviving set.
 Comments carry the line numbers of the paper's listings; where the default differs from the listing,
 :class:`fieldcorr.duel.DuelOptions` names the choice and its reason.
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
+from fieldcorr.correlation.numbers import whole_number
+from fieldcorr.correlation.sources import Tally, Via
 from fieldcorr.duel import _kernels
 from fieldcorr.duel.engine import Engine
 from fieldcorr.duel.events import Event
 from fieldcorr.duel.options import DuelOptions
-from fieldcorr.duel.sources import Tally, Via
 from fieldcorr.duel.survivors import Survivors
 from fieldcorr.errors import DuelError
+
+
+@dataclass(eq=False)
+class Tallied:
+    """Wins and plays of all arms; comparisons only where they may have to be deleted again."""
+
+    tally: Tally
+    compared: list[tuple[int, int, bool]] = field(default_factory=list)
 
 
 class CorrDuel(Engine):
@@ -55,6 +65,8 @@ class CorrDuel(Engine):
     True
     """
 
+    _learnt: Tallied
+
     def __init__(
         self,
         correlation: Any,
@@ -68,7 +80,7 @@ class CorrDuel(Engine):
     ) -> None:
         record = (options or DuelOptions()).record() | choices
         self.options = DuelOptions.from_record(record)
-        self._policy = self.options.policy
+        self._choices = self.options.choices
         super().__init__(correlation, horizon=horizon, seed=seed, whitelist=whitelist, via=via)
 
     @classmethod
@@ -93,9 +105,10 @@ class CorrDuel(Engine):
 
         The first pair is that of :meth:`ask`. Answers are told one by one, in any order.
         """
-        if not 1 <= size <= self._left // 2:
-            raise DuelError(f"a batch of {size} pairs needs {2 * size} arms, {self._left} are left")
+        size = whole_number(size, "batch", DuelError, least=1)
         first = self.ask()
+        if size > self._left // 2:
+            raise DuelError(f"a batch of {size} pairs needs {2 * size} arms, {self._left} are left")
         arms = self._draw(2 * size - 2, without=first)
         return [first, *zip(arms[0::2], arms[1::2], strict=True)]
 
@@ -103,12 +116,6 @@ class CorrDuel(Engine):
     def settings(self) -> dict[str, Any]:
         """What a journal must keep to build the same engine again."""
         return self.options.record()
-
-    @property
-    def survivors(self) -> Survivors:
-        """The arms still in the set, ranked by estimate, with count and radius."""
-        estimate, radius = self._bounds()
-        return Survivors.ranked(self._active, estimate, self._tally.all_plays, radius)
 
     @property
     def warning(self) -> str | None:
@@ -130,79 +137,64 @@ class CorrDuel(Engine):
 
     # -- Algorithm 2: Parameters-Initialization ---------------------------------------------------
 
-    def _forget(self) -> None:
-        arms = len(self.source)
+    def _blank(self) -> Tallied:
         # Line 1, W_1 <- B, is the active set of the engine; line 8, t <- 0, its count of duels.
-        self._tally = Tally.zeros(arms)  # lines 3-4: n_b <- 0, w_b <- 0
-        self._compared: list[tuple[int, int, bool]] = []
-        self._dominated = np.empty(arms, dtype=np.int64)
-        self._estimate, self._radius = np.empty(arms), np.empty(arms)
+        return Tallied(Tally.zeros(len(self.source)))  # lines 3-4: n_b <- 0, w_b <- 0
 
-    def _bounds(self) -> tuple[np.ndarray[Any, np.dtype[np.float64]], ...]:
+    def _bounds(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Lines 5-7: P-hat_b and c*, or one radius per arm."""
-        _kernels.bounds(
-            self._tally.wins,
-            self._tally.plays,
-            self._tally.background,
-            self.options.log_term,
-            self.options.radius == "arm",
-            self._active,
-            self._estimate,
-            self._radius,
-        )
-        return self._estimate, self._radius
+        tally, estimate, radius = self._learnt.tally, *np.empty((2, len(self.source)))
+        arrays = tally.wins, tally.plays, tally.background
+        _kernels.bounds(self._choices, *arrays, self._active, estimate, radius)
+        return estimate, radius
+
+    def _ranked(self) -> Survivors:
+        estimate, radius = self._bounds()
+        return Survivors.ranked(self._active, estimate, self._learnt.tally.all_plays, radius)
 
     # -- Algorithm 3: Active-Elimination ----------------------------------------------------------
 
     def _propose(self) -> tuple[int, int]:
         """Line 2: select b_i, b_j in W at random; chained, b_i is what was tried last."""
-        if self.options.chain and self._previous is not None and self._active[self._previous]:
-            (new,) = self._draw(1, without=(self._previous,))
-            return self._previous, new
+        previous = self._course.previous
+        if self.options.chain and previous is not None and self._active[previous]:
+            (new,) = self._draw(1, without=(previous,))
+            return previous, new
         first, second = self._draw(2)
         return first, second
 
     def _learn(self, event: Event) -> None:
         """Lines 3-12: take the comparison, update every arm, eliminate."""
-        for winner, loser, tie in event.comparisons():
-            self._corr_update(winner, loser, tie=tie)  # lines 4-6
-            self._compared.append((winner, loser, tie))
-        estimate, radius = self._bounds()
-        count = _kernels.dominated(
-            estimate,
-            radius,
-            self._active,
-            self.options.radius == "arm",
-            self.options.eliminate == "all",
-            self._dominated,
-        )  # lines 7-8
-        if count:
-            gone = self._dominated[:count]
-            if self.options.history == "delete":
-                self._delete_comparisons(set(gone.tolist()))  # line 9
-            self._active[gone] = False  # lines 10-11
+        compared = event.comparisons()
+        self._corr_update(compared)  # lines 4-6
+        out = np.empty(len(self.source), dtype=np.int64)
+        count = _kernels.dominated(self._choices, *self._bounds(), self._active, out)  # lines 7-8
+        self._active[out[:count]] = False  # lines 10-11
+        if self.options.history == "delete":
+            self._learnt.compared += compared
+            self._delete_comparisons(set(out[:count].tolist()))  # line 9
 
     def _delete_comparisons(self, gone: set[int]) -> None:
         """Line 9. Rebuilt from what stays: subtracting would leave rounding where nothing is."""
-        kept = [duel for duel in self._compared if not gone & {duel[0], duel[1]}]
-        if len(kept) == len(self._compared):
-            return
-        self._compared = kept
-        self._tally.clear()
-        for winner, loser, tie in kept:
-            self._corr_update(winner, loser, tie=tie)
+        learnt = self._learnt
+        kept = [duel for duel in learnt.compared if not gone & {duel[0], duel[1]}]
+        if len(kept) < len(learnt.compared):
+            learnt.compared = kept
+            learnt.tally.clear()
+            self._corr_update(kept)
 
     # -- Algorithm 4: CorrUpdate ------------------------------------------------------------------
 
-    def _corr_update(self, winner: int, loser: int, *, tie: bool) -> None:
+    def _corr_update(self, compared: list[tuple[int, int, bool]]) -> None:
         """Lines 1-4, for all b_k at once. Arms outside W are updated too: they may come back."""
-        self.source.add(self._tally, winner, loser, policy=self._policy, tie=tie)
+        for winner, loser, tie in compared:
+            self.source.add(self._learnt.tally, winner, loser, policy=self.options.policy, tie=tie)
 
     # -- helpers ------------------------------------------------------------------------------
 
     def _draw(self, count: int, *, without: Iterable[int] = ()) -> list[int]:
         """Return distinct random arms of the active set, a function of seed and step alone."""
-        arms = self.active
+        arms = np.flatnonzero(self._active)
         taken = sorted(int(np.searchsorted(arms, arm)) for arm in without if self._active[arm])
         drawn: list[int] = []
         for _ in range(count):
@@ -217,7 +209,7 @@ class CorrDuel(Engine):
 
     def _counter(self, slot: int) -> int:
         """Return the counter of a random number: slots 0 and 1 are the pair, more are a batch."""
-        own = self._step * _kernels.STRIDE
+        own = self._course.step * _kernels.STRIDE
         return own + slot if slot < 2 else own + (slot << 40)
 
     def _can_eliminate(self, remaining: int) -> bool:
@@ -226,10 +218,10 @@ class CorrDuel(Engine):
         At most 1 is added to n_b per duel, all of it wins for one arm and losses for another. A raw
         tau has no such limit, so nothing can be excluded there.
         """
-        if not self.options.clip:
+        if not self.options.policy.clip:
             return True
-        wins = self._tally.all_wins[self._active]
-        plays = self._tally.all_plays[self._active] + remaining
+        wins = self._learnt.tally.all_wins[self._active]
+        plays = self._learnt.tally.all_plays[self._active] + remaining
         radius = np.sqrt(self.options.log_term / plays)
         lower = (wins + remaining) / plays - radius
         upper = wins / plays + radius
@@ -238,7 +230,7 @@ class CorrDuel(Engine):
     def _may_eliminate(self, remaining: int) -> bool:
         """Whether an elimination follows if counts go on growing as they did, estimates as now."""
         estimate, _ = self._bounds()
-        plays = self._tally.all_plays * (1.0 + remaining / self.duels)
+        plays = self._learnt.tally.all_plays * (1.0 + remaining / self.duels)
         if self.options.radius == "global":
             plays = np.full_like(plays, plays[self._active].min())
         radius = np.sqrt(self.options.log_term / np.maximum(plays, 1e-300))

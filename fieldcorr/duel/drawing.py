@@ -1,6 +1,5 @@
 """Electrode arrays as text: two configurations side by side, for a terminal.
 
-What flows in: polarities, contact names and positions. What flows out: lines of plain ASCII.
 Rostral is up and the patient's left is on the left, as seen from behind. An anode stands in square
 brackets, a cathode in round ones, so signs differ in shape and need no colour.
 """

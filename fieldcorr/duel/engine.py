@@ -1,33 +1,38 @@
 """What every duel engine does: ask for a pair, take an answer, keep the list of events.
 
-What flows in: correlations, a horizon, a seed, and events. What flows out: the next pair and the
-ranked survivors. The state is a function of the list of events and nothing else: taking an event
-back, leaving out an exclusion or resuming a journal is a replay, so undo gives the same bits as
-never having answered. Algorithms add three methods: forget, learn, propose.
+The state is a function of the list of events and nothing else: taking an event back, leaving out an
+exclusion or resuming a journal is a replay, so undo gives the same bits as never having answered.
+An algorithm adds what it knows before the first duel, how it learns and what it proposes.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Self
+from collections.abc import Callable, Iterable
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fieldcorr.correlation.numbers import real_number, whole_number
+from fieldcorr.correlation.sources import CorrelationSource, Via, as_source
 from fieldcorr.duel.events import (
     ANSWERS,
     Answer,
     Event,
+    Meta,
     arm_number,
     duel_event,
     ranking_event,
     set_event,
 )
-from fieldcorr.duel.sources import CorrelationSource, Via, as_source
 from fieldcorr.duel.survivors import Survivors
 from fieldcorr.errors import DuelError
 
-Meta = Mapping[str, str | float | int]
+_RETROACTIVE = ("void", "exclude", "include", "extend")
+# Events that hold from the start, whenever they were said.
+
+_SNAPSHOT_ARMS = 2**24  # all snapshots of an engine together stay below this many arms
 
 
 @dataclass(frozen=True)
@@ -53,8 +58,38 @@ class Progress:
     excluded: int
 
 
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """What holds for the whole session; ``allowed`` and ``excluded`` are masks over the arms."""
+
+    horizon: int
+    voided: frozenset[int]
+    allowed: NDArray[np.bool_]
+    excluded: NDArray[np.bool_]
+
+
+@dataclass(eq=False)
+class Course:
+    """Where an engine is after some events: the arms left, what was learnt, what is asked next."""
+
+    terms: Terms
+    active: NDArray[np.bool_]
+    learnt: Any
+    duels: int = 0
+    step: int = 0
+    answers: int = 0
+    forced: tuple[int, int] | None = None
+    previous: int | None = None
+    pending: tuple[int, int] | None = None
+    events: int = 0
+
+    def copy(self) -> "Course":
+        """Return a copy that shares nothing that changes."""
+        return replace(self, active=self.active.copy(), learnt=deepcopy(self.learnt))
+
+
 class Engine(ABC):
-    """Base of the duel engines.
+    """Base of the duel engines. One thread at a time may use an engine; a source may be shared.
 
     Parameters
     ----------
@@ -70,6 +105,9 @@ class Engine(ABC):
         How to read a store, see :func:`fieldcorr.duel.as_source`.
     """
 
+    snapshots: ClassVar[int] = 32
+    """Most states kept for undo; one is kept every so many answers."""
+
     def __init__(
         self,
         correlation: Any,
@@ -80,17 +118,14 @@ class Engine(ABC):
         via: Via = "auto",
     ) -> None:
         self.source: CorrelationSource = as_source(correlation, via=via)
-        self.seed = _integer(seed, "seed", least=0)
+        self.seed = whole_number(seed, "seed", DuelError)
         if self.seed >= 2**63:
             raise DuelError(f"seed: {seed} is not below 2^63")
-        self._planned = _integer(horizon, "horizon", least=1)
+        self._planned = whole_number(horizon, "horizon", DuelError, least=1)
         self._whitelist = None if whitelist is None else self._checked_arms(whitelist)
         self._log: list[Event] = []
         self._keep: Callable[[Event], object] | None = None
-        self._pending: tuple[int, int] | None = None
-        self._forced: tuple[int, int] | None = None
-        self._previous: int | None = None
-        self._settle()
+        self._in_doubt = False
         self._relearn()
 
     def _repr_html_(self) -> str:
@@ -102,26 +137,29 @@ class Engine(ABC):
 
     def ask(self) -> tuple[int, int]:
         """Return the pair to compare next; the same one until it is answered or skipped."""
-        if self._pending is None:
-            self._pending = self._next_pair()
-        return self._pending
+        now = self._now
+        if now.pending is None:
+            now.pending = self._next_pair()
+        return now.pending
 
     @property
     def done(self) -> bool:
         """Whether there is nothing left to ask (Algorithm 3, line 1)."""
-        return self._forced is None and (self.duels >= self.horizon or self._left < 2)
+        now = self._now
+        return now.forced is None and (now.duels >= now.terms.horizon or self._left < 2)
 
     # -- telling --------------------------------------------------------------------------------
 
     def tell(self, winner: int, loser: int, *, meta: Meta | None = None) -> None:
         """Record that ``winner`` was better than ``loser``; any pair, asked for or not."""
-        pair, asked = self._oriented(winner, loser)
+        winner = arm_number(winner)
+        pair, asked = self._oriented(winner, arm_number(loser))
         answer: Answer = "left" if pair[0] == winner else "right"
         self.record(duel_event(*pair, answer, asked=asked, meta=meta))
 
     def tie(self, first: int, second: int, *, meta: Meta | None = None) -> None:
         """Record that both were equally good: half a win for each."""
-        pair, asked = self._oriented(first, second)
+        pair, asked = self._oriented(arm_number(first), arm_number(second))
         self.record(duel_event(*pair, "same", asked=asked, meta=meta))
 
     def skip(self, *, meta: Meta | None = None) -> None:
@@ -141,7 +179,7 @@ class Engine(ABC):
 
     def void(self, number: int) -> None:
         """Declare answer ``number`` (1 is the first of :attr:`history`) void, as if skipped."""
-        self.record(Event(kind="void", value=number))
+        self.record(Event(kind="void", value=whole_number(number, "void", DuelError, least=1)))
 
     def undo(self) -> Event:
         """Take back the last event that is not a note and return it."""
@@ -168,28 +206,43 @@ class Engine(ABC):
 
     def extend(self, horizon: int) -> None:
         """Change the planned number of duels."""
-        self.record(Event(kind="extend", value=horizon))
+        value = whole_number(horizon, "horizon", DuelError, least=1)
+        self.record(Event(kind="extend", value=value))
 
     def note(self, meta: Meta) -> None:
         """Keep metadata in the list of events; it changes nothing."""
         self.record(Event(kind="note", meta=meta))
 
     def record(self, event: Event) -> None:
-        """Take any event: check it, have it kept, change the state."""
+        """Take any event: check it, have it kept, change the state.
+
+        Interrupted on the way (Ctrl-C), an engine without a journal has either taken the event or
+        not. One with a journal cannot know which; it then refuses everything until it is reopened.
+        """
+        self._mend()
         self.check(event)
-        if self._keep is not None:
-            self._keep(event)
-        if self._enter(event):
-            self._relearn()
-        else:
-            self._advance(event)
+        kept = False
+        try:
+            if self._keep is not None:
+                self._keep(event)
+            kept = True
+            self._enter(event)
+        except BaseException as error:
+            # An ordinary error on the way to the disk: not kept, and nothing has changed.
+            self._in_doubt = kept or not isinstance(error, Exception)
+            raise
 
     def replay(self, events: Iterable[Event]) -> None:
         """Take a list of events at once: the same state as recording them one by one."""
-        for event in events:
-            self.check(event)
-            self._enter(event)
-        self._relearn()
+        self._mend()
+        try:
+            for event in events:
+                self.check(event)
+                _, changed = self._listed(event)
+                if changed.kind in _RETROACTIVE:
+                    self._course.terms = self._settled()
+        finally:
+            self._relearn()
 
     def fresh(self) -> Self:
         """Return an engine of the same kind, source and settings, before its first event."""
@@ -207,24 +260,28 @@ class Engine(ABC):
 
     def check(self, event: Event) -> None:
         """Raise DuelError if the event cannot be taken; change nothing."""
-        self._checked_arms(event.arms)
-        if len(set(event.arms)) != len(event.arms):
-            raise DuelError(f"{event.kind}: arm named twice in {list(event.arms)}")
-        if event.kind == "duel" and event.answer not in ANSWERS:
+        kind, arms, terms = event.kind, list(self._checked_arms(event.arms)), self._course.terms
+        if len(set(arms)) != len(arms):
+            raise DuelError(f"{kind}: arm named twice in {arms}")
+        if kind == "duel" and event.answer not in ANSWERS:
             raise DuelError(f"answer {event.answer!r} is not one of {', '.join(ANSWERS)}")
-        if event.kind in ("duel", "force", "ranking") and len(event.arms) < 2:
-            raise DuelError(f"{event.kind}: needs at least two arms, not {len(event.arms)}")
-        if event.kind == "force" and self._excluded[list(event.arms)].any():
-            raise DuelError(f"force: one of {list(event.arms)} is excluded")
-        if event.kind == "force" and not self._allowed[list(event.arms)].all():
-            raise DuelError(f"force: one of {list(event.arms)} is not in the whitelist")
-        if event.kind == "void":
+        if kind in ("duel", "force", "ranking") and len(arms) < 2:
+            raise DuelError(f"{kind}: needs at least two arms, not {len(arms)}")
+        if kind in ("duel", "force") and len(arms) > 2:
+            raise DuelError(f"{kind}: takes two arms, not {len(arms)}")
+        if kind == "force" and terms.excluded[arms].any():
+            raise DuelError(f"force: one of {arms} is excluded")
+        if kind == "force" and not terms.allowed[arms].all():
+            raise DuelError(f"force: one of {arms} is not in the whitelist")
+        if kind == "void":
             self._check_void(event.value)
-        if event.kind == "extend":
-            _integer(event.value, "horizon", least=1)
-        if event.kind in ("exclude", "include") and event.value is not None:
-            _threshold(event.value)
-        if event.kind == "undo":
+        if kind == "extend":
+            whole_number(event.value, "horizon", DuelError, least=1)
+        if kind in ("exclude", "include") and event.value is not None:
+            threshold = real_number(event.value, "neighbours above", DuelError)
+            if not -1.0 <= threshold < 1.0:
+                raise DuelError(f"neighbours above {threshold!r}: not a correlation in [-1, 1)")
+        if kind == "undo":
             self._last()
 
     # -- results --------------------------------------------------------------------------------
@@ -240,6 +297,21 @@ class Engine(ABC):
         return tuple(event for event in self._log if event.kind in ("duel", "ranking"))
 
     @property
+    def answers(self) -> int:
+        """Number of answers so far, skipped and void ones included."""
+        return self._now.answers
+
+    @property
+    def duels(self) -> int:
+        """Number of comparisons that count."""
+        return self._now.duels
+
+    @property
+    def horizon(self) -> int:
+        """Planned number of duels T."""
+        return self._now.terms.horizon
+
+    @property
     def active(self) -> NDArray[np.int64]:
         """Arms still in the set, ascending."""
         return np.flatnonzero(self._active)
@@ -247,7 +319,7 @@ class Engine(ABC):
     @property
     def excluded(self) -> NDArray[np.int64]:
         """Arms excluded for safety, ascending."""
-        return np.flatnonzero(self._excluded)
+        return np.flatnonzero(self._now.terms.excluded)
 
     @property
     def best(self) -> int:
@@ -260,15 +332,15 @@ class Engine(ABC):
     @property
     def progress(self) -> Progress:
         """How far the session has come."""
-        skipped = sum(event.answer == "skip" for event in self._log)
+        terms = self._now.terms
         return Progress(
             duels=self.duels,
-            horizon=self.horizon,
-            skipped=skipped,
-            voided=len(self._voided),
+            horizon=terms.horizon,
+            skipped=sum(event.answer == "skip" for event in self._log),
+            voided=len(terms.voided),
             left=self._left,
-            allowed=int(np.count_nonzero(self._allowed)),
-            excluded=int(np.count_nonzero(self._excluded)),
+            allowed=int(np.count_nonzero(terms.allowed)),
+            excluded=int(np.count_nonzero(terms.excluded)),
         )
 
     @property
@@ -282,93 +354,153 @@ class Engine(ABC):
         """What a journal must keep, beside horizon, seed and whitelist, to build the same again."""
 
     @property
-    @abstractmethod
     def survivors(self) -> Survivors:
-        """The arms still in the set, ranked."""
+        """The arms still in the set, ranked, with count and radius."""
+        self._mend()
+        return self._ranked()
 
     # -- what algorithms add --------------------------------------------------------------------
 
     @abstractmethod
-    def _forget(self) -> None:
-        """Set the algorithm's own state to that before the first duel."""
+    def _blank(self) -> Any:
+        """Return what is known before the first duel; anything that ``deepcopy`` can copy."""
 
     @abstractmethod
     def _learn(self, event: Event) -> None:
-        """Take one event that compares arms."""
+        """Change :attr:`_learnt` and :attr:`_active` by one event that compares arms."""
 
     @abstractmethod
     def _propose(self) -> tuple[int, int]:
         """Return the pair for the current step; must not change the state."""
 
-    # -- the state as a function of the events ----------------------------------------------------
+    @abstractmethod
+    def _ranked(self) -> Survivors:
+        """Return the arms still in the set, ranked."""
 
-    def _enter(self, event: Event) -> bool:
-        """Put the event on the list; return whether what was learnt before must be relearnt."""
-        if event.kind == "undo":
-            del self._log[self._last()]
-        else:
-            self._log.append(event)
-        if event.kind not in ("void", "exclude", "include", "extend", "undo"):
-            return False
-        self._settle()
-        return True
+    @property
+    def _learnt(self) -> Any:
+        return self._course.learnt
 
-    def _settle(self) -> None:
-        """Work out what holds for the whole session, whenever it was said."""
-        arms = len(self.source)
-        self.horizon = self._planned
-        self._voided: set[int] = set()
-        self._allowed = np.ones(arms, dtype=np.bool_)
-        if self._whitelist is not None:
-            self._allowed[:] = False
-            self._allowed[list(self._whitelist)] = True
-        self._excluded = np.zeros(arms, dtype=np.bool_)
-        for event in self._log:
-            if event.kind == "void":
-                self._voided.add(int(event.value or 0))
-            elif event.kind == "extend":
-                self.horizon = int(event.value or 0)
-            elif event.kind in ("exclude", "include"):
-                self._excluded[self._with_neighbours(event)] = event.kind == "exclude"
-
-    def _relearn(self) -> None:
-        """Go through all events from the start."""
-        self._active = self._allowed & ~self._excluded
-        self.duels, self._step, self._answers = 0, 0, 0
-        self._forced = self._previous = self._pending = None
-        self._forget()
-        for event in self._log:
-            self._advance(event)
-
-    def _advance(self, event: Event) -> None:
-        """Move on by one event: learn from it, choose what is asked next."""
-        if event.kind == "force" and not self._excluded[list(event.arms)].any():
-            self._forced = (event.arms[0], event.arms[1])
-            self._pending = None
-        if event.kind not in ("duel", "ranking"):
-            return
-        self._answers += 1
-        if event.compares and self._answers not in self._voided:
-            self._learn(event)
-            self.duels += len(event.comparisons())
-        self._step += 1
-        self._previous = event.arms[0] if event.answer == "skip" else event.arms[-1]
-        if self._forced is not None and set(self._forced) == set(event.arms):
-            self._forced = None
-        self._pending = None
-
-    def _next_pair(self) -> tuple[int, int]:
-        if self._forced is not None:
-            return self._forced
-        if self._left < 2:
-            raise DuelError("nothing to ask: fewer than two configurations are left")
-        if self.duels >= self.horizon:
-            raise DuelError(f"nothing to ask: the horizon of {self.horizon} duels is reached")
-        return self._propose()
+    @property
+    def _active(self) -> NDArray[np.bool_]:
+        return self._course.active
 
     @property
     def _left(self) -> int:
         return int(np.count_nonzero(self._active))
+
+    # -- the state as a function of the events ----------------------------------------------------
+
+    @property
+    def _now(self) -> Course:
+        """The state, mended if need be: what everything public looks at."""
+        self._mend()
+        return self._course
+
+    def _mend(self) -> None:
+        """Make good what an interruption left half changed, or say that only reopening can."""
+        if self._in_doubt:
+            if self._keep is not None:
+                raise DuelError("interrupted while an event was recorded: open the session again")
+            self._relearn()
+            self._in_doubt = False
+
+    def _enter(self, event: Event) -> None:
+        """Put the event on the list and move on by it."""
+        place, changed = self._listed(event)
+        if changed.kind in _RETROACTIVE:
+            self._relearn()
+        elif event.kind == "undo":
+            self._rewind(place)
+        else:
+            self._advance(event)
+
+    def _listed(self, event: Event) -> tuple[int, Event]:
+        """Put the event on the list, or take one off; return the one that came or went."""
+        if event.kind == "undo":
+            place = self._last()
+            return place, self._log.pop(place)
+        self._log.append(event)
+        return len(self._log) - 1, event
+
+    def _settled(self) -> Terms:
+        """Return what holds for the whole session, whenever it was said."""
+        arms, horizon, voided = len(self.source), self._planned, set()
+        allowed = np.ones(arms, dtype=np.bool_)
+        if self._whitelist is not None:
+            allowed[:] = False
+            allowed[list(self._whitelist)] = True
+        excluded = np.zeros(arms, dtype=np.bool_)
+        for event in self._log:
+            if event.kind == "void":
+                voided.add(int(event.value or 0))
+            elif event.kind == "extend":
+                horizon = int(event.value or 0)
+            elif event.kind in ("exclude", "include"):
+                for arm in event.arms:
+                    excluded[arm] = event.kind == "exclude"
+                    if event.value is not None:
+                        excluded[self.source.row(arm) > event.value] = event.kind == "exclude"
+        return Terms(horizon, frozenset(voided), allowed, excluded)
+
+    def _relearn(self) -> None:
+        """Go through all events from the start."""
+        self._snapshots: dict[int, Course] = {}
+        self._spacing = 64
+        terms = self._settled()
+        self._course = Course(terms, terms.allowed & ~terms.excluded, self._blank())
+        for event in self._log:
+            self._advance(event)
+
+    def _rewind(self, place: int) -> None:
+        """Go on from the last snapshot before the event that stood at ``place``."""
+        self._snapshots = {n: kept for n, kept in self._snapshots.items() if n <= place}
+        if not self._snapshots:
+            return self._relearn()
+        self._course = self._snapshots[max(self._snapshots)].copy()
+        for event in self._log[self._course.events :]:
+            self._advance(event)
+        return None
+
+    def _advance(self, event: Event) -> None:
+        """Move on by one event: learn from it, choose what is asked next."""
+        now = self._course
+        now.events += 1
+        if event.kind == "force" and not now.terms.excluded[list(event.arms)].any():
+            now.forced = (event.arms[0], event.arms[1])
+            now.pending = None
+        if event.kind not in ("duel", "ranking"):
+            return
+        now.answers += 1
+        if event.compares and now.answers not in now.terms.voided:
+            self._learn(event)
+            now.duels += len(event.comparisons())
+        now.step += 1
+        now.previous = event.arms[0] if event.answer == "skip" else event.arms[-1]
+        if now.forced is not None and set(now.forced) == set(event.arms):
+            now.forced = None
+        now.pending = None
+        if now.events % self._spacing == 0:
+            self._save()
+
+    def _save(self) -> None:
+        """Keep the state for an undo; with too many kept, every other one goes."""
+        most = min(self.snapshots, _SNAPSHOT_ARMS // len(self.source))
+        if len(self._snapshots) >= most:
+            self._spacing *= 2
+            self._snapshots = {n: c for n, c in self._snapshots.items() if n % self._spacing == 0}
+        if most and self._course.events % self._spacing == 0:
+            self._snapshots[self._course.events] = self._course.copy()
+
+    def _next_pair(self) -> tuple[int, int]:
+        now = self._course
+        if now.forced is not None:
+            return now.forced
+        if self._left < 2:
+            raise DuelError("nothing to ask: fewer than two configurations are left")
+        if now.duels >= now.terms.horizon:
+            raise DuelError(f"nothing to ask: the horizon of {self.horizon} duels is reached")
+        return self._propose()
 
     # -- helpers --------------------------------------------------------------------------------
 
@@ -386,13 +518,6 @@ class Engine(ABC):
                 return place
         raise DuelError("nothing to undo")
 
-    def _with_neighbours(self, event: Event) -> list[int]:
-        arms = list(event.arms)
-        if event.value is None:
-            return arms
-        near = [np.flatnonzero(self.source.row(arm) > event.value).tolist() for arm in arms]
-        return sorted({*arms, *(arm for row in near for arm in row)})
-
     def _checked_arms(self, arms: Iterable[int]) -> tuple[int, ...]:
         checked = tuple(arm_number(arm) for arm in arms)
         for arm in checked:
@@ -401,18 +526,7 @@ class Engine(ABC):
         return checked
 
     def _check_void(self, value: float | None) -> None:
-        number = _integer(value, "void", least=1)
+        number = whole_number(value, "void", DuelError, least=1)
         answers = self.history
         if number > len(answers) or not answers[number - 1].compares:
             raise DuelError(f"void: there is no answer {number} that counts")
-
-
-def _integer(value: Any, name: str, *, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise DuelError(f"{name}: {value!r} is not a whole number of at least {least}")
-    return int(value)
-
-
-def _threshold(value: Any) -> None:
-    if not isinstance(value, int | float) or not -1.0 <= value < 1.0:
-        raise DuelError(f"neighbours above {value!r}: not a correlation in [-1, 1)")

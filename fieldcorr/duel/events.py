@@ -1,17 +1,20 @@
 """Events of a session: everything a person can say, as plain records.
 
-What flows in: answers, exclusions, notes, or the lines of a journal. What flows out: frozen
-:class:`Event` objects and their dictionaries. The state of an engine is a function of the list of
-events alone, so a journal of events is all there is to keep.
+The state of an engine is a function of the list of events alone, so a journal of events is all
+there is to keep.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from operator import index
-from typing import Any, Literal, SupportsIndex, get_args
+from typing import Any, Literal, SupportsIndex, cast, get_args
 
+import numpy as np
+
+from fieldcorr.correlation.numbers import real_number
 from fieldcorr.errors import DuelError
 
+Meta = Mapping[str, str | float | int]
 Answer = Literal["left", "right", "same", "skip"]
 Kind = Literal["duel", "ranking", "void", "force", "exclude", "include", "extend", "note", "undo"]
 
@@ -42,7 +45,7 @@ class Event:
     answer: Answer | None = None
     value: float | None = None
     asked: bool = False
-    meta: Mapping[str, str | float | int] = field(default_factory=dict)
+    meta: Meta = field(default_factory=dict)
 
     @property
     def arms(self) -> tuple[int, ...]:
@@ -56,8 +59,12 @@ class Event:
 
     def comparisons(self) -> list[tuple[int, int, bool]]:
         """Return (winner, loser, tie) of every pair that the event compares."""
+        if self.answer == "skip":
+            return []
         if self.kind == "duel":
-            return _duel_comparison(self.arms, self.answer)
+            left, right = self.arms
+            won = (right, left) if self.answer == "right" else (left, right)
+            return [(*won, self.answer == "same")]
         pairs = []
         for rank, group in enumerate(self.groups):
             for a, arm in enumerate(group):
@@ -68,20 +75,13 @@ class Event:
         return pairs
 
 
-def _duel_comparison(arms: tuple[int, ...], answer: str | None) -> list[tuple[int, int, bool]]:
-    left, right = arms
-    if answer == "skip":
-        return []
-    return [(right, left, False) if answer == "right" else (left, right, answer == "same")]
-
-
 def duel_event(
     left: int,
     right: int,
     answer: Answer,
     *,
     asked: bool = False,
-    meta: Mapping[str, str | float | int] | None = None,
+    meta: Meta | None = None,
 ) -> Event:
     """Return the event "``left`` and ``right`` were shown, and this was the answer"."""
     groups = ((arm_number(left),), (arm_number(right),))
@@ -90,21 +90,29 @@ def duel_event(
 
 def ranking_event(ranking: Iterable[int | Iterable[int]]) -> Event:
     """Return the event of a ranking from best to worst; a nested sequence holds equal arms."""
-    groups = [entry if isinstance(entry, Iterable) else (entry,) for entry in ranking]
-    numbers = tuple(tuple(arm_number(arm) for arm in group) for group in groups)
-    return Event(kind="ranking", groups=numbers)
+    numbers = []
+    for entry in ranking:
+        single = np.ndim(cast("Any", entry)) == 0
+        group = (entry,) if single else entry
+        numbers.append(tuple(arm_number(arm) for arm in cast("Iterable[int]", group)))
+    return Event(kind="ranking", groups=tuple(numbers))
 
 
 def set_event(kind: Kind, arms: Iterable[int], *, value: float | None = None) -> Event:
     """Return an event about a set of arms: "exclude", "include" or "force"."""
+    if value is not None:
+        value = real_number(value, "neighbours above", DuelError)
     return Event(kind=kind, groups=(tuple(arm_number(arm) for arm in arms),), value=value)
 
 
 def arm_number(arm: SupportsIndex) -> int:
     """Return an arm as a plain integer; numpy's integers are welcome, anything else is not."""
-    if isinstance(arm, bool) or not hasattr(arm, "__index__"):
-        raise DuelError(f"arm {arm!r} is not a whole number")
-    return index(arm)
+    try:
+        if not isinstance(arm, bool):
+            return index(arm)
+    except TypeError:
+        pass
+    raise DuelError(f"arm {arm!r} is not a whole number")
 
 
 def event_record(event: Event) -> dict[str, Any]:
@@ -133,24 +141,25 @@ def event_from_record(record: Mapping[str, Any]) -> Event:
         When a key is missing or holds something else than it should.
     """
     kind = record.get("event")
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise DuelError(f"event {kind!r} is not one of {', '.join(KINDS)}")
     try:
-        return Event(
-            kind=kind,
-            groups=_groups(kind, record),
-            answer=record["answer"] if kind == "duel" else None,
-            value=record.get("value"),
-            asked=record.get("asked", False),
-            meta=record.get("meta", {}),
-        )
-    except (KeyError, TypeError, ValueError) as error:
+        groups = _groups(kind, record)
+        answer = record["answer"] if kind == "duel" else None
+    except (KeyError, TypeError) as error:
         raise DuelError(f"event {kind!r} is incomplete: {error!r}") from error
+    value, asked, meta = record.get("value"), record.get("asked", False), record.get("meta", {})
+    if isinstance(value, bool) or not isinstance(value, int | float | None):
+        raise DuelError(f"event {kind!r}: value {value!r} is not a number")
+    if not isinstance(asked, bool) or not isinstance(meta, Mapping):
+        raise DuelError(f"event {kind!r}: asked or meta is something else than it should be")
+    return Event(kind=cast("Kind", kind), groups=groups, answer=answer, value=value, asked=asked,
+                 meta=meta)  # fmt: skip
 
 
 def _groups(kind: str, record: Mapping[str, Any]) -> tuple[tuple[int, ...], ...]:
     if kind == "duel":
-        return ((record["left"],), (record["right"],))
+        return (arm_number(record["left"]),), (arm_number(record["right"]),)
     if kind == "ranking":
-        return tuple(tuple(group) for group in record["ranking"])
-    return (tuple(record["arms"]),) if "arms" in record else ()
+        return tuple(tuple(arm_number(arm) for arm in group) for group in record["ranking"])
+    return (tuple(arm_number(arm) for arm in record["arms"]),) if "arms" in record else ()

@@ -1,11 +1,9 @@
-"""Results and answers of a session as tables.
-
-What flows in: an engine and the journal it was read from. What flows out: rows of plain values, and
-CSV or JSON files of them.
-"""
+"""Results and answers of a session as tables, and as CSV or JSON files."""
 
 import csv
+import io
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -77,15 +75,27 @@ def counting_records(content: JournalContent) -> list[dict[str, Any]]:
 
 def write_rows(rows: list[Row], path: Path) -> None:
     """Write rows as CSV or JSON, by the file's ending."""
-    if path.suffix not in (".csv", ".json"):
+    text = io.StringIO(newline="")
+    if path.suffix == ".json":
+        json.dump(rows, text, ensure_ascii=False, indent=1)
+    elif path.suffix == ".csv":
+        writer = csv.DictWriter(text, fieldnames=list(rows[0]) if rows else ["number"])
+        writer.writeheader()
+        writer.writerows(rows)
+    else:
         raise ExportError(f"{path}: the name must end in .csv or .json")
+    write_file(path, text.getvalue())
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write a text file beside its name and move it there: whole, or not at all."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with path.open("w", newline="", encoding="utf-8") as file:
-            if path.suffix == ".json":
-                json.dump(rows, file, ensure_ascii=False, indent=1)
-            else:
-                writer = csv.DictWriter(file, fieldnames=list(rows[0]) if rows else ["number"])
-                writer.writeheader()
-                writer.writerows(rows)
-    except OSError as error:
-        raise ExportError(f"{path}: cannot be written: {error.strerror}") from error
+        try:
+            beside.write_text(text, encoding="utf-8", newline="")
+            os.replace(beside, path)
+        finally:
+            beside.unlink(missing_ok=True)
+    except (OSError, UnicodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ExportError(f"{path}: cannot be written: {reason}") from error

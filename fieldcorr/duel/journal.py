@@ -1,37 +1,39 @@
 """The journal: an append-only text file that is the only state of a session.
 
-What flows in: records (plain dictionaries). What flows out: the same records, or a refusal. One
-line per record, JSON, human-readable::
+One line per record, JSON, human-readable::
 
     {"line": 3, "time": "...", "event": "duel", "left": 5, ..., "check": "9f86d081884c7d65"}
 
 ``check`` is taken over the text of the line and the check of the line before, so that a changed,
 lost or moved line is noticed. A record is on the disk before :meth:`Journal.append` returns. Bytes
-after the last line end were never acknowledged: they are reported, never interpreted.
+after the last line end were never acknowledged: they are reported, never interpreted. Whole lines
+cut off at the end leave no trace in a file; the number of lines, which ``run`` and ``status`` show,
+tells.
+
+One process writes at a time, by a lock on a file beside the journal, ``NAME.lock``, which stays.
 """
 
-import errno
 import hashlib
 import json
 import os
+import stat
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from fieldcorr.errors import JournalError
+from filelock import FileLock, Timeout
 
-try:
-    import fcntl
-except ImportError:  # not a POSIX system: engines work, journals say why they do not
-    fcntl = None  # type: ignore[assignment]
+from fieldcorr.errors import JournalError
 
 FORMAT = "fieldcorr-journal 1"
 _CHECK = ', "check": "'
 _DIGITS = 16
 _TAIL = len(_CHECK) + _DIGITS + len('"}')
+_PATIENCE = 0.5  # s: is_locked() of another process holds a lock for a moment
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,11 @@ class JournalContent:
     size: int
     check: str
 
+    @property
+    def lines(self) -> int:
+        """Number of complete lines."""
+        return 1 + len(self.records)
+
 
 def read_journal(path: Path) -> JournalContent:
     """Read and verify a journal without locking it.
@@ -67,6 +74,7 @@ def read_journal(path: Path) -> JournalContent:
     JournalError
         Naming the first line that is damaged, missing or out of order.
     """
+    _check_regular(path)
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -95,7 +103,7 @@ def _verified(line: bytes, number: int, before: str, path: Path) -> tuple[dict[s
     try:
         text = line.decode("utf-8")
         record = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise JournalError(f"{path}: line {number} is damaged: it is no JSON") from error
     check = text[-_DIGITS - 2 : -2]
     body = text[:-_TAIL] + "}"
@@ -124,30 +132,51 @@ class Journal:
     Use :meth:`create` or :meth:`open`; a context manager.
     """
 
-    def __init__(self, path: Path, descriptor: int, content: JournalContent | None) -> None:
+    def __init__(self, path: Path, lock: FileLock) -> None:
         self.path = path
-        self._descriptor = descriptor
-        self._size = content.size if content else 0
-        self._check = content.check if content else ""
-        self._line = len(content.records) + 1 if content else 0
-        self._torn = content.torn if content else b""
-        self.content = content
+        self._lock = lock
+        self._descriptor = -1
+        try:
+            flags = os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0)
+            self._descriptor = os.open(path, flags)
+            with os.fdopen(os.dup(self._descriptor), "rb") as file:
+                self.content = parse_journal(file.read(), path)
+        except OSError as error:
+            self.close()
+            raise JournalError(f"{path}: cannot be opened: {error.strerror}") from error
+        except BaseException:
+            self.close()
+            raise
+        self._torn = self.content.torn
+        self._end = self.content.lines, self.content.check, self.content.size
 
     @classmethod
     def create(cls, path: Path, header: Mapping[str, Any]) -> Self:
-        """Make a new journal with its first line; an existing file is refused."""
+        """Make a new journal with its first line; an existing file is refused, if it says anything.
+
+        The journal appears under its name with its first line complete, or not at all.
+        """
+        lock = _locked(path)
+        beside = path.with_name(f"{path.name}.new")
         try:
-            flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL
-            descriptor = os.open(path, flags, 0o644)
-        except FileExistsError as error:
-            raise JournalError(f"{path}: exists already; a journal is never overwritten") from error
-        except OSError as error:
-            raise JournalError(f"{path}: cannot be made: {error.strerror}") from error
-        _lock(descriptor, path)
-        journal = cls(path, descriptor, None)
-        journal.append({"event": "session", "format": FORMAT, **header})
-        _sync_directory(path.parent)
-        return journal
+            if path.exists() and not (path.is_file() and path.stat().st_size == 0):
+                raise JournalError(f"{path}: exists already; a journal is never overwritten")
+            record = {"line": 1, "time": _now(), "event": "session", "format": FORMAT, **header}
+            data, _ = _line(record, "", path)
+            with beside.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(beside, path)
+            _sync_directory(path.parent)
+        except BaseException as error:
+            with suppress(OSError):
+                beside.unlink(missing_ok=True)
+            lock.release()
+            if isinstance(error, OSError):
+                raise JournalError(f"{path}: cannot be made: {error.strerror}") from error
+            raise
+        return cls(path, lock)
 
     @classmethod
     def open(cls, path: Path) -> Self:
@@ -156,16 +185,8 @@ class Journal:
         Bytes after the last line end stay until something is appended; then they are cut off and
         kept, as text, in a record of their own.
         """
-        try:
-            descriptor = os.open(path, os.O_RDWR | os.O_APPEND)
-        except OSError as error:
-            raise JournalError(f"{path}: cannot be opened: {error.strerror}") from error
-        try:
-            _lock(descriptor, path)
-            return cls(path, descriptor, parse_journal(_read_all(descriptor), path))
-        except BaseException:
-            os.close(descriptor)
-            raise
+        _check_regular(path)
+        return cls(path, _locked(path))
 
     def __enter__(self) -> Self:
         return self
@@ -183,32 +204,41 @@ class Journal:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+        self._lock.release()
+
+    @property
+    def lines(self) -> int:
+        """Number of complete lines."""
+        return self._end[0]
 
     def append(self, record: Mapping[str, Any]) -> int:
-        """Write one record and return its line number once it is on the disk."""
+        """Write one record and return its line number once it is on the disk.
+
+        A write that fails or is interrupted closes the journal: what the file holds is then known
+        only by reading it again.
+        """
         self._check_file()
         self._set_torn_line_aside()
-        line = self._line + 1
-        stamp = datetime.now(UTC).isoformat(timespec="seconds")
-        record = {"line": line, "time": stamp, **record}
-        body = json.dumps(record, ensure_ascii=False, default=_plain)
-        check = _digest(self._check, body)
-        data = (_sealed(body, check) + "\n").encode("utf-8")
+        before, check, size = self._end
+        numbered = {"line": before + 1, "time": _now(), **record}
+        data, check = _line(numbered, check, self.path)
         try:
             _write_all(self._descriptor, data)
             os.fsync(self._descriptor)
-        except OSError as error:
+            self._end = before + 1, check, size + len(data)
+        except BaseException as error:
             self.close()
-            raise JournalError(
-                f"{self.path}: the last answer is not recorded: {error.strerror}"
-            ) from error
-        self._line, self._check, self._size = line, check, self._size + len(data)
-        return line
+            if isinstance(error, OSError):
+                raise JournalError(
+                    f"{self.path}: the last answer is not recorded: {error.strerror}"
+                ) from error
+            raise
+        return before + 1
 
     def _set_torn_line_aside(self) -> None:
         torn, self._torn = self._torn, b""
         if torn:
-            os.ftruncate(self._descriptor, self._size)
+            os.ftruncate(self._descriptor, self._end[2])
             text = torn.decode("utf-8", "replace")
             self.append({"event": "torn", "bytes": len(torn), "text": text})
 
@@ -222,45 +252,72 @@ class Journal:
         except OSError as error:
             raise JournalError(f"{self.path}: was removed while in use") from error
         same = (own.st_ino, own.st_dev) == (there.st_ino, there.st_dev)
-        if not same or own.st_size != self._size + len(self._torn):
+        if not same or own.st_size != self._end[2] + len(self._torn):
             raise JournalError(f"{self.path}: was changed by something else while in use")
-
-
-def _lock(descriptor: int, path: Path) -> None:
-    """Lock the file for this process; the system releases it when the process ends, however."""
-    if fcntl is None:
-        raise JournalError(f"{path}: journals need POSIX file locks, which this system lacks")
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
-            raise JournalError(f"{path}: in use by another process") from error
-        raise JournalError(f"{path}: cannot be locked: {error.strerror}") from error
 
 
 def is_locked(path: Path) -> bool:
     """Return whether another process has the journal open for writing."""
-    if fcntl is None:
+    file = _lock_file(path)
+    if not file.exists():
         return False
-    descriptor = os.open(path, os.O_RDONLY)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
+        with FileLock(file, timeout=0):
+            return False
+    except Timeout:
         return True
-    finally:
-        os.close(descriptor)
-    return False
+    except (OSError, NotImplementedError):
+        return False  # a folder that only others may write to
+
+
+def _locked(path: Path) -> FileLock:
+    """Lock the journal for this process; the system releases it when the process ends, however."""
+    file = _lock_file(path)
+    if not file.parent.is_dir():  # which the lock would make
+        raise JournalError(f"{path}: cannot be made: there is no folder {file.parent}")
+    lock = FileLock(file, timeout=_PATIENCE, poll_interval=0.02, thread_local=False)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        raise JournalError(f"{path}: in use by another process") from error
+    except (OSError, NotImplementedError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise JournalError(f"{path}: cannot be locked: {reason}") from error
+    return lock
+
+
+def _lock_file(path: Path) -> Path:
+    """Return the file that is locked: one for all names that links give a journal."""
+    real = Path(os.path.realpath(path))
+    return real.with_name(f"{real.name}.lock")
+
+
+def _check_regular(path: Path) -> None:
+    """Refuse what is no file: a pipe would wait for a writer for ever."""
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise JournalError(f"{path}: is no regular file")
+    except OSError as error:
+        raise JournalError(f"{path}: cannot be opened: {error.strerror}") from error
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _line(record: Mapping[str, Any], before: str, path: Path) -> tuple[bytes, str]:
+    """Return the bytes of one line, and its check over this line and the one before."""
+    try:
+        body = json.dumps(record, ensure_ascii=False, allow_nan=False, default=_plain)
+        check = _digest(before, body)
+        return (_sealed(body, check) + "\n").encode("utf-8"), check
+    except (TypeError, ValueError) as error:
+        raise JournalError(f"{path}: this cannot be kept: {error}") from error
 
 
 def _plain(value: Any) -> Any:
     """Return a numpy number as Python's, anything else that JSON lacks as text."""
     return value.item() if hasattr(value, "item") else str(value)
-
-
-def _read_all(descriptor: int) -> bytes:
-    with os.fdopen(os.dup(descriptor), "rb") as file:
-        file.seek(0)
-        return file.read()
 
 
 def _write_all(descriptor: int, data: bytes) -> None:
@@ -269,9 +326,10 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 
 def _sync_directory(folder: Path) -> None:
-    """Make the name of a new file as durable as its content."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    """Make the name of a new file as durable as its content, where folders can be opened."""
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

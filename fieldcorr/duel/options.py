@@ -1,8 +1,7 @@
-"""Options of CorrDuel: what the paper leaves open, one name for each choice.
+"""The options of CorrDuel: its defaults are the reading of the paper that converges.
 
-What flows in: values from Python, a TOML file or a journal. What flows out: a frozen, checked
-:class:`DuelOptions`; its defaults are the reading of the paper that converges, and
-:meth:`DuelOptions.paper` is the listing exactly as printed.
+:meth:`DuelOptions.paper` is the listing exactly as printed. In a journal, on the command line and
+as keywords of the engine, the options of the update rule stand beside the others.
 """
 
 import math
@@ -10,7 +9,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, get_args, get_type_hints
 
-from fieldcorr.correlation.policy import UpdatePolicy
+from fieldcorr.correlation.numbers import real_number
+from fieldcorr.correlation.rule import UpdatePolicy
+from fieldcorr.duel._kernels import Choices
 from fieldcorr.errors import CorrelationError, DuelError
 
 
@@ -36,11 +37,10 @@ class DuelOptions:
         Each arm has the radius of its own count n_b, or all have that of the least count n*
         (Algorithm 2, lines 6-7). On an electrode space some arm always has a count near zero, so
         the global radius stays too wide.
-    floor, clip, require_positive, pin_duelled
-        The update rule, see :class:`fieldcorr.correlation.policy.UpdatePolicy`. The paper's own
-        condition 0 <= kappa <= tau <= 1 needs ``clip`` and ``pin_duelled``; its guard
-        (``require_positive``) leaves out the arms that resemble only one of the two, which are the
-        most informative.
+    policy : UpdatePolicy
+        The update rule. The paper's own condition 0 <= kappa <= tau <= 1 needs ``clip`` and
+        ``pin_duelled``; its guard (``require_positive``) leaves out the arms that resemble only one
+        of the two, which are the most informative.
     chain : bool
         Ask for comparisons of the configuration that was just tried with one new configuration:
         one trial per duel instead of two.
@@ -50,22 +50,23 @@ class DuelOptions:
     eliminate: Literal["all", "one"] = "all"
     history: Literal["keep", "delete"] = "keep"
     radius: Literal["arm", "global"] = "arm"
-    floor: float = 0.01
-    clip: bool = True
-    require_positive: bool = False
-    pin_duelled: bool = True
+    policy: UpdatePolicy = UpdatePolicy()  # noqa: RUF009 - frozen, so one will do for all
     chain: bool = False
 
     def __post_init__(self) -> None:
         """Refuse values outside their range, once."""
-        for name, hint in get_type_hints(DuelOptions).items():
-            _check_type(name, getattr(self, name), hint)
+        object.__setattr__(self, "delta", real_number(self.delta, "option delta", DuelError))
         if not 0.0 < self.delta < 1.0:
             raise DuelError(f"option delta: {self.delta!r} is not between 0 and 1 (both excluded)")
-        try:
-            self.policy  # noqa: B018 - built once here so that a bad combination is named at once
-        except CorrelationError as error:
-            raise DuelError(f"option {error}") from error
+        hints = get_type_hints(DuelOptions)
+        for name in ("eliminate", "history", "radius"):
+            value, choices = getattr(self, name), get_args(hints[name])
+            if value not in choices:
+                raise DuelError(f"option {name}: {value!r} is not one of {', '.join(choices)}")
+        if not isinstance(self.policy, UpdatePolicy):
+            raise DuelError(f"option policy: {self.policy!r} is not an UpdatePolicy")
+        if not isinstance(self.chain, bool):
+            raise DuelError(f"option chain: {self.chain!r} is not true or false")
 
     @classmethod
     def paper(cls, *, delta: float = 0.95) -> "DuelOptions":
@@ -75,21 +76,29 @@ class DuelOptions:
             eliminate="one",
             history="delete",
             radius="global",
-            **asdict(UpdatePolicy.paper()),
+            policy=UpdatePolicy.paper(),
         )
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "DuelOptions":
-        """Build options from a mapping, refusing names that do not exist."""
-        known = [field.name for field in fields(cls)]
+        """Build options from a flat mapping, refusing names that do not exist."""
+        rule = [field.name for field in fields(UpdatePolicy)]
+        own = [field.name for field in fields(cls) if field.name != "policy"]
         for name in record:
-            if name not in known:
-                raise DuelError(f"option {name!r} does not exist; known are {', '.join(known)}")
-        return cls(**record)
+            if name not in own + rule:
+                known = ", ".join(own + rule)
+                raise DuelError(f"option {name!r} does not exist; known are {known}")
+        try:
+            policy = UpdatePolicy(**{name: record[name] for name in rule if name in record})
+        except CorrelationError as error:
+            raise DuelError(f"option {error}") from error
+        return cls(**{name: record[name] for name in own if name in record}, policy=policy)
 
     def record(self) -> dict[str, Any]:
-        """Return the options as plain values, for a journal."""
-        return asdict(self)
+        """Return the options as one flat mapping of plain values, for a journal."""
+        record = asdict(self)
+        chain, policy = record.pop("chain"), record.pop("policy")
+        return {**record, **policy, "chain": chain}
 
     @property
     def log_term(self) -> float:
@@ -97,21 +106,16 @@ class DuelOptions:
         return math.log(1.0 / self.delta)
 
     @property
-    def policy(self) -> UpdatePolicy:
-        """The part of the options that CorrUpdate needs."""
-        return UpdatePolicy(
-            floor=self.floor,
-            clip=self.clip,
-            require_positive=self.require_positive,
-            pin_duelled=self.pin_duelled,
+    def choices(self) -> Choices:
+        """The options as the numbers that kernels take."""
+        rule = self.policy.as_rule()
+        return Choices(
+            log_term=self.log_term,
+            per_arm=float(self.radius == "arm"),
+            everyone=float(self.eliminate == "all"),
+            keep=float(self.history == "keep"),
+            chain=float(self.chain),
+            floor=rule.floor,
+            cap=rule.cap,
+            pin=rule.pin,
         )
-
-
-def _check_type(name: str, value: Any, hint: Any) -> None:
-    choices = get_args(hint)
-    if choices and value not in choices:
-        raise DuelError(f"option {name}: {value!r} is not one of {', '.join(map(str, choices))}")
-    if hint is bool and not isinstance(value, bool):
-        raise DuelError(f"option {name}: {value!r} is not true or false")
-    if hint is float and (isinstance(value, bool) or not isinstance(value, int | float)):
-        raise DuelError(f"option {name}: {value!r} is not a number")

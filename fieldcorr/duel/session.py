@@ -1,23 +1,20 @@
-"""A session: an engine whose events stand in a journal before they count.
+"""A session: an engine and its journal.
 
-What flows in: a journal file and the correlations it belongs to. What flows out: an engine that is
-exactly as far as the journal. There is no other state: opening a session is replaying its journal,
-and a record that is on the disk counts once, whatever happened to the process that wrote it.
+There is no other state: opening a session is replaying its journal, and a record that is on the
+disk counts once, whatever happened to the process that wrote it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from fieldcorr.duel.beat_the_mean import BeatTheMean
+from fieldcorr.correlation.sources import CorrelationSource, Via, as_source
+from fieldcorr.duel.baselines import RUCB, BeatTheMean, SparringUCB1
 from fieldcorr.duel.corrduel import CorrDuel
-from fieldcorr.duel.engine import Engine, Meta
-from fieldcorr.duel.events import Event, event_from_record, event_record
+from fieldcorr.duel.engine import Engine
+from fieldcorr.duel.events import Event, Meta, arm_number, event_from_record, event_record
 from fieldcorr.duel.journal import Journal, JournalContent, read_journal
-from fieldcorr.duel.rucb import RUCB
-from fieldcorr.duel.sources import CorrelationSource, Via, as_source
-from fieldcorr.duel.sparring import SparringUCB1
 from fieldcorr.errors import DuelError, JournalError
 
 NOTICE = "Research software, no medical device: check every configuration before it is delivered."
@@ -41,11 +38,10 @@ class Session:
         An unfinished last line that was found and set aside: an answer never acknowledged.
     """
 
-    def __init__(self, engine: Engine, journal: Journal, header: Mapping[str, Any]) -> None:
+    def __init__(self, engine: Engine, journal: Journal) -> None:
         self.engine = engine
         self.journal = journal
-        self.header = header
-        self.torn = journal.content.torn if journal.content else b""
+        self.torn = journal.content.torn
         engine.keep_events(self._write)
 
     @classmethod
@@ -65,20 +61,21 @@ class Session:
     ) -> Self:
         """Begin a session in a new journal; an existing file is refused."""
         source = as_source(correlation, via=via)
-        chosen = None if whitelist is None else sorted({int(arm) for arm in whitelist})
+        chosen = None if whitelist is None else sorted({arm_number(arm) for arm in whitelist})
         engine = _build(algorithm, source, horizon, seed, chosen, settings or {})
         header = session_header(engine, store_name=store_name, whitelist=chosen, meta=meta or {})
-        return cls(engine, Journal.create(Path(path), header), header)
+        return cls(engine, Journal.create(Path(path), header))
 
     @classmethod
-    def open(cls, path: Path | str, correlation: Any, *, via: Via = "auto") -> Self:
-        """Resume a session; another store, a damaged journal or a second process is refused."""
+    def open(cls, path: Path | str, correlation: Any, *, via: Via | None = None) -> Self:
+        """Resume a session; another store, a damaged journal or a second process is refused.
+
+        A store is read the way it was when the session began. ``via`` is for journals of versions
+        that did not keep it, which are read by the embedding otherwise.
+        """
         journal = Journal.open(Path(path))
         try:
-            if journal.content is None:
-                raise JournalError(f"{path}: holds nothing")
-            engine = replayed(journal.content, as_source(correlation, via=via), Path(path))
-            return cls(engine, journal, journal.content.header)
+            return cls(replayed(journal.content, correlation, Path(path), via=via), journal)
         except BaseException:
             journal.close()
             raise
@@ -118,6 +115,7 @@ def session_header(
             "hash": engine.source.fingerprint(),
             "name": store_name,
             "arms": len(engine.source),
+            "via": engine.source.via,
         },
         "algorithm": type(engine).__name__,
         "horizon": engine.horizon,
@@ -128,49 +126,56 @@ def session_header(
     }
 
 
-def replayed(content: JournalContent, source: CorrelationSource, path: Path) -> Engine:
+def replayed(
+    content: JournalContent, correlation: Any, path: Path, *, via: Via | None = None
+) -> Engine:
     """Return the engine that a journal describes; ``path`` is for messages."""
-    header = content.header
-    try:
-        store = header["store"]
-        if store["hash"] != source.fingerprint():
-            raise JournalError(
-                f"{path}: belongs to another store: {store['name']} with hash "
-                f"{store['hash'][:12]}, not {source.fingerprint()[:12]}"
-            )
-        engine = _build(
-            header["algorithm"],
-            source,
-            header["horizon"],
-            header["seed"],
-            header["whitelist"],
-            header["settings"],
+    header, store = content.header, content.header.get("store")
+    if not isinstance(store, dict):
+        raise JournalError(f"{path}: the first line lacks 'store'")
+    source = _source(correlation, store.get("via"), path, via)
+    if store.get("hash") != source.fingerprint():
+        raise JournalError(
+            f"{path}: belongs to another store: {store.get('name')!r} with hash "
+            f"{str(store.get('hash'))[:12]!r}, not {source.fingerprint()[:12]!r}"
         )
-    except (KeyError, TypeError) as error:
+    line = 1
+    try:
+        names = ("algorithm", "horizon", "seed", "whitelist", "settings")
+        algorithm, horizon, seed, whitelist, settings = (header[name] for name in names)
+        engine = _build(algorithm, source, horizon, seed, whitelist, settings)
+
+        def events() -> Iterator[Event]:
+            nonlocal line
+            for record in content.records:
+                line = record["line"]
+                if record.get("event") != "torn":
+                    yield event_from_record(record)
+
+        engine.replay(events())
+    except KeyError as error:
         raise JournalError(f"{path}: the first line lacks {error}") from error
-    engine.replay(journal_events(content, path))
+    except (DuelError, TypeError) as error:
+        raise JournalError(f"{path}: line {line}: {error}") from error
     return engine
 
 
-def journal_events(content: JournalContent, path: Path) -> list[Event]:
-    """Return the events of a journal, in order; marks of torn lines are none."""
-    events = []
-    for record in content.records:
-        if record.get("event") == "torn":
-            continue
-        try:
-            events.append(event_from_record(record))
-        except DuelError as error:
-            raise JournalError(f"{path}: line {record.get('line')}: {error}") from error
-    return events
+def _source(correlation: Any, kept: Any, path: Path, via: Via | None) -> CorrelationSource:
+    """Return the source, read the way that the journal keeps."""
+    if kept not in (None, "embedding", "matrix", "neighbours"):
+        raise JournalError(f"{path}: the first line has a store read via {kept!r}")
+    source = as_source(correlation, via=via or kept or "embedding")
+    if kept is not None and source.via != kept:
+        raise JournalError(f"{path}: r was read via {kept}, not via {source.via}")
+    return source
 
 
 def read_session(
-    path: Path | str, correlation: Any, *, via: Via = "auto"
+    path: Path | str, correlation: Any, *, via: Via | None = None
 ) -> tuple[Engine, JournalContent]:
     """Return the engine of a journal for looking at, without lock; nothing told to it is kept."""
     content = read_journal(Path(path))
-    return replayed(content, as_source(correlation, via=via), Path(path)), content
+    return replayed(content, correlation, Path(path), via=via), content
 
 
 def _build(
@@ -181,7 +186,7 @@ def _build(
     whitelist: Iterable[int] | None,
     settings: Mapping[str, Any],
 ) -> Engine:
-    if algorithm not in ALGORITHMS:
+    if str(algorithm) not in ALGORITHMS:
         known = ", ".join(ALGORITHMS)
         raise DuelError(f"algorithm {algorithm!r} is not one of {known}")
     try:

@@ -1,29 +1,33 @@
 """Simulated experiments: many trials of several algorithms in one world.
 
-What flows in: a world, players (an algorithm with its options), numbers of trials and duels, noise,
-a seed. What flows out: a frozen :class:`Experiment` with the stepwise regret of every player.
-
+Trials run in kernels that play what the engines would (:mod:`fieldcorr.duel._kernels`).
 Regret is eps = P(b1 beats b) - 1/2 of the paper, averaged over the two arms of a duel, where b1 is
 the arm with the largest utility and answers compare values with Gaussian noise. It is at most 1/2.
 """
 
 import csv
+import io
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fieldcorr._parallel import available_threads
+from fieldcorr.correlation.numbers import real_number, whole_number
+from fieldcorr.correlation.rule import log_table
 from fieldcorr.duel import _kernels
+from fieldcorr.duel.baselines import common_radius
+from fieldcorr.duel.export import write_file
 from fieldcorr.duel.options import DuelOptions
 from fieldcorr.duel.worlds import World, utilities
-from fieldcorr.errors import DuelError, ExportError
+from fieldcorr.errors import DuelError
 
 _DEFAULT = DuelOptions()
 
@@ -129,22 +133,16 @@ class Experiment:
 
     def write_csv(self, path: Path) -> None:
         """Write mean and deviation per player and step; settings as comment lines above."""
-        with _writable(path) as file:
-            for key, value in self.settings.items():
-                file.write(f"# {key}: {value}\n")
-            writer = csv.writer(file)
-            writer.writerow(["algorithm", "t", "mean", "deviation"])
-            for outcome in self.outcomes:
-                pairs = zip(outcome.mean, outcome.deviation, strict=True)
-                for t, (mean, deviation) in enumerate(pairs, start=1):
-                    writer.writerow([outcome.player.name, t, f"{mean:.6f}", f"{deviation:.6f}"])
-
-
-def _writable(path: Path) -> TextIO:
-    try:
-        return path.open("w", newline="", encoding="utf-8")
-    except OSError as error:
-        raise ExportError(f"{path}: cannot be written: {error.strerror}") from error
+        file = io.StringIO()
+        for key, value in self.settings.items():
+            file.write(f"# {key}: {value}\n")
+        writer = csv.writer(file)
+        writer.writerow(["algorithm", "t", "mean", "deviation"])
+        for outcome in self.outcomes:
+            pairs = zip(outcome.mean, outcome.deviation, strict=True)
+            for t, (mean, deviation) in enumerate(pairs, start=1):
+                writer.writerow([outcome.player.name, t, f"{mean:.6f}", f"{deviation:.6f}"])
+        write_file(path, file.getvalue())
 
 
 def simulate(
@@ -173,7 +171,11 @@ def simulate(
     progress
         Called with a stage and the part done.
     """
-    _check(players, trials=trials, horizon=horizon, noise=noise, seed=seed)
+    trials = whole_number(trials, "trials", DuelError, least=1)
+    horizon = whole_number(horizon, "horizon", DuelError, least=1)
+    seed, noise = whole_number(seed, "seed", DuelError), real_number(noise, "noise", DuelError)
+    if not noise > 0.0:
+        raise DuelError(f"noise: {noise} is not positive")
     chosen = games(players, world.correlations(), horizon)
     eps = np.zeros((len(players), trials, horizon), dtype=np.float32)
     result = np.zeros((len(players), trials, 3))
@@ -181,9 +183,11 @@ def simulate(
     def play(first: int) -> list[float]:
         part = slice(first, min(first + CHUNK, trials))
         drawn = utilities(world, seed, first, part.stop - first)
+        keys = [_kernels.trial_seed(seed, trial) for trial in range(first, part.stop)]
         clock = [time.perf_counter()]
         for game, e, s in zip(chosen, eps, result, strict=True):
-            game(drawn, first, seed, float(noise), e[part], s[part])
+            for utility, key, row, end in zip(drawn, keys, e[part], s[part], strict=True):
+                game(utility, key, noise, row, end)
             clock.append(time.perf_counter())
         return np.diff(clock).tolist()
 
@@ -201,91 +205,32 @@ def simulate(
     return Experiment(outcomes, _settings(world, players, trials, horizon, noise, seed))
 
 
-Game = Callable[..., None]
-"""A kernel that plays trials: (utilities, first, seed, noise, eps, result)."""
+Game = Callable[[NDArray[np.float64], int, float, NDArray[np.float32], NDArray[np.float64]], None]
+"""Plays one trial: (utility, seed, noise, eps to fill, result to fill)."""
 
 
 def games(players: Sequence[Player], r: NDArray[np.float32], horizon: int) -> list[Game]:
-    """Return for each player the kernel that plays its trials, options filled in.
-
-    ``r`` is (K, K); see :data:`Game` for what the functions take.
-    """
-    tables: dict[float, tuple[NDArray[np.float32], NDArray[np.float32]]] = {}
+    """Return for each player the kernel that plays its trials, options filled in; r is (K, K)."""
+    logs: dict[tuple[float, bool], NDArray[np.float64]] = {}
     found: list[Game] = []
     for player in players:
+        options, policy = player.options, player.options.policy
         if player.algorithm == "CorrDuel":
-            floor = player.options.floor
-            tables[floor] = tables.get(floor) or _tables(r, floor)
-            found.append(_corrduel(player.options, *tables[floor]))
+            key = policy.floor, policy.require_positive
+            if key not in logs:
+                logs[key] = log_table(r, policy)
+            found.append(partial(_kernels.corrduel_trial, options.choices, r, logs[key]))
         elif player.algorithm == "BeatTheMean":
-            found.append(_beat_the_mean(9.0 * math.log(2.0 * horizon * len(r))))
+            choices = common_radius(9.0 * math.log(2.0 * horizon * len(r)))
+            found.append(partial(_kernels.beat_the_mean_trial, choices))
+        elif player.algorithm == "RUCB":
+            found.append(partial(_kernels.rucb_trial, float(player.alpha)))
+        elif player.algorithm == "SparringUCB1":
+            found.append(partial(_kernels.sparring_trial, float(player.alpha)))
         else:
-            found.append(_optimist(player))
-    return found
-
-
-def _tables(
-    r: NDArray[np.float32], floor: float
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return r~ and its logarithm, 0 where it is not positive, each (K, K)."""
-    similar = np.clip(r, np.float32(floor), np.float32(1.0))
-    logs = np.zeros_like(similar)
-    np.log(similar, where=similar > 0.0, out=logs)
-    return similar, logs
-
-
-def _corrduel(
-    options: DuelOptions, similar: NDArray[np.float32], logs: NDArray[np.float32]
-) -> Game:
-    numbers = (
-        options.log_term,
-        options.radius == "arm",
-        options.eliminate == "all",
-        options.history == "keep",
-        options.clip,
-        options.pin_duelled,
-    )
-
-    def game(drawn: Any, first: int, seed: int, noise: float, eps: Any, result: Any) -> None:
-        _kernels.corrduel_trials(drawn, first, seed, noise, similar, logs, numbers, eps, result)
-
-    return game
-
-
-def _beat_the_mean(log_term: float) -> Game:
-    def game(drawn: Any, first: int, seed: int, noise: float, eps: Any, result: Any) -> None:
-        numbers = (log_term, False, False)  # a common radius, one arm at a time
-        _kernels.beat_the_mean_trials(drawn, first, seed, noise, numbers, eps, result)
-
-    return game
-
-
-def _optimist(player: Player) -> Game:
-    kernel = _kernels.rucb_trials if player.algorithm == "RUCB" else _kernels.sparring_trials
-    alpha = float(player.alpha)
-
-    def game(drawn: Any, first: int, seed: int, noise: float, eps: Any, result: Any) -> None:
-        kernel(drawn, first, seed, noise, alpha, eps, result)
-
-    return game
-
-
-def _check(
-    players: Sequence[Player], *, trials: int, horizon: int, noise: float, seed: int
-) -> None:
-    for name, value in (("trials", trials), ("horizon", horizon)):
-        if value < 1:
-            raise DuelError(f"{name}: {value} is not at least 1")
-    if not noise > 0.0:
-        raise DuelError(f"noise: {noise} is not positive")
-    if seed < 0:
-        raise DuelError(f"seed: {seed} is negative")
-    for player in players:
-        if player.algorithm not in ALGORITHMS:
             known = ", ".join(ALGORITHMS)
             raise DuelError(f"algorithm {player.algorithm!r} is not one of {known}")
-        if player.options.chain:
-            raise DuelError(f"{player.name}: chained duels are not simulated")
+    return found
 
 
 def _settings(

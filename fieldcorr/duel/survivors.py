@@ -1,8 +1,4 @@
-"""The ranked set that an engine returns.
-
-What flows in: estimates, counts and radii of the arms still in the set. What flows out: a frozen
-table, best first, that iterates as rows.
-"""
+"""The ranked set that an engine returns: a frozen table, best first, that iterates as rows."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

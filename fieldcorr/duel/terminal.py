@@ -1,15 +1,15 @@
 """The conversation of a session: ask, read a line, act, say that it is recorded.
 
-What flows in: an open session, a stream of lines (terminal, file or pipe) and a store to draw from.
-What flows out: text for a person, or one JSON object per line for a program. An answer is called
-recorded only after it is on the disk.
+It is text for a person, or one JSON object per line for a program. An answer is called recorded
+only after it is on the disk.
 """
 
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Protocol, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
+from fieldcorr.configurations.text import format_configuration
 from fieldcorr.duel.commands import HELP, Actions, parse_command
 from fieldcorr.duel.drawing import draw_array, draw_pair
 from fieldcorr.duel.engine import Engine
@@ -23,30 +23,8 @@ TOP = 10
 """Configurations listed at the end."""
 
 
-class Front(Protocol):
-    """How a session talks."""
-
-    def begin(self, session: Session) -> None:
-        """Say what this is and how far it has come."""
-
-    def ask(self, engine: Engine) -> None:
-        """Show the pair to compare."""
-
-    def done(self, message: str) -> None:
-        """Say what has been recorded."""
-
-    def wrong(self, message: str) -> None:
-        """Say why a line cannot be used."""
-
-    def help(self) -> None:
-        """List what can be typed."""
-
-    def end(self, engine: Engine) -> None:
-        """Say where the session stands."""
-
-
 def converse(
-    session: Session, store: "Store", lines: Iterator[str], front: Front, *, forgiving: bool
+    session: Session, store: "Store", lines: Iterator[str], front: "Front", *, forgiving: bool
 ) -> None:
     """Go on until the lines end or someone quits.
 
@@ -80,9 +58,16 @@ def converse(
 
 
 def read_lines(stream: TextIO) -> Iterator[str]:
-    """Yield lines as they come, without waiting for more."""
-    while line := stream.readline():
-        yield line
+    """Yield lines as they come, without waiting for more; bytes that are not UTF-8 stand out."""
+    while line := stream.buffer.readline():
+        yield line.decode("utf-8", "surrogateescape")
+
+
+def printable(text: str) -> str:
+    """Return text that a file may have brought, its control characters spelt out."""
+    return "".join(
+        letter if letter.isprintable() or letter == "\n" else ascii(letter)[1:-1] for letter in text
+    )
 
 
 class TextFront:
@@ -100,8 +85,11 @@ class TextFront:
 
     def __init__(self, store: "Store", write: Callable[[str], object], *, prompt: bool) -> None:
         self._store = store
-        self._write = write
+        self._say = write
         self._prompt = prompt
+
+    def _write(self, text: str) -> None:
+        self._say(printable(text))
 
     def begin(self, session: Session) -> None:
         """Say what this is and how far it has come."""
@@ -128,7 +116,10 @@ class TextFront:
             draw_array(store.polarity[arm], store.contact_names, store.contact_positions)
             for arm in pair
         ]
-        titles = (f"LEFT   {store.texts[pair[0]]}", f"RIGHT  {store.texts[pair[1]]}")
+        left, right = (
+            format_configuration(store.polarity[arm], store.contact_names) for arm in pair
+        )
+        titles = (f"LEFT   {left}", f"RIGHT  {right}")
         legend = "rostral is up, the patient's left is left; [+] anode, (-) cathode"
         return f"{draw_pair(drawn[0], drawn[1], titles)}\n{legend}"
 
@@ -159,14 +150,14 @@ class JsonFront:
 
     def begin(self, session: Session) -> None:
         """Say what this is and how far it has come."""
-        self._say("begin", notice=NOTICE, torn=len(session.torn), answers=_answers(session.engine))
+        self._say("begin", notice=NOTICE, torn=len(session.torn), answers=session.engine.answers)
 
     def ask(self, engine: Engine) -> None:
         """Show the pair to compare."""
         left, right = engine.ask()
         self._say(
             "ask",
-            number=_answers(engine) + 1,
+            number=engine.answers + 1,
             left={"arm": left, "text": engine.source.label(left)},
             right={"arm": right, "text": engine.source.label(right)},
             progress=asdict(engine.progress),
@@ -195,11 +186,15 @@ class JsonFront:
         self._write(json.dumps({"type": kind, **content}) + "\n")
 
 
+Front = TextFront | JsonFront
+"""How a session talks."""
+
+
 def progress_line(engine: Engine) -> str:
     """Return how far the session has come, in one line."""
     p = engine.progress
     parts = [
-        f"duel {_answers(engine) + 1}: {p.duels} of {p.horizon} done",
+        f"duel {engine.answers + 1}: {p.duels} of {p.horizon} done",
         f"{p.left} of {p.allowed} configurations left ({100 * p.left / p.allowed:.0f} %)",
     ]
     counts = {"excluded": p.excluded, "skipped": p.skipped, "void": p.voided}
@@ -222,7 +217,3 @@ def result_text(engine: Engine) -> str:
         lines.append(f"      ... and {p.left - TOP} more: fieldcorr duel export has them all")
     lines.append("The set counts, not the first rank: no guarantee goes with these intervals.")
     return "\n".join(lines)
-
-
-def _answers(engine: Engine) -> int:
-    return len(engine.history)

@@ -1,8 +1,7 @@
 """Worlds to try algorithms in: correlated arms, and random utilities over them.
 
-What flows in: a grid, or the embedding of a store. What flows out: the correlations r of the arms,
-and one utility function per trial. Trial q draws from a generator seeded by (seed, q), so any trial
-can be repeated alone, and results depend neither on threads nor on how trials are grouped.
+Trial q draws from a generator seeded by (seed, q), so any trial can be repeated alone, and results
+depend neither on threads nor on how trials are grouped.
 """
 
 from dataclasses import dataclass, field
@@ -12,7 +11,7 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldcorr.correlation.update import EmbeddingSource
+from fieldcorr.correlation.tiles import correlation_rows
 from fieldcorr.errors import DuelError
 
 Kind = Literal["linear", "smooth", "magnitude"]
@@ -124,8 +123,7 @@ class Electrodes:
 
     def correlations(self) -> NDArray[np.float32]:
         """Return r of all arms, (K, K)."""
-        source = EmbeddingSource(self.embedding)
-        return np.stack([source.row(arm) for arm in range(source.size)])
+        return correlation_rows(self.embedding, 0, len(self.embedding))
 
     def utility(self, rng: np.random.Generator) -> NDArray[np.float64]:
         """Draw a utility over all arms, (K,)."""

@@ -145,7 +145,8 @@ def duel_card(engine: "Engine") -> str:
 
 def _leader(engine: "Engine", arm: int, duels: int) -> tuple[str, str]:
     """Return picture and caption of the leading arm, where the source can draw one."""
-    picture = engine.source.picture(arm)
+    store = engine.source.store
+    picture = "" if store is None else array_svg(layout_of(store), store.polarity[arm])
     return picture, f"leads: {engine.source.label(arm)}" if duels else "no duel yet"
 
 

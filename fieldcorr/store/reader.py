@@ -248,9 +248,9 @@ class Store(StoreFile):
 
     def kappa_tau(self, winner: int, loser: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return what a duel tells about every configuration: (kappa, tau), each (K,)."""
-        from fieldcorr.correlation.update import RowSource
+        from fieldcorr.correlation.sources import RowSource
 
-        rows = RowSource(self.row, len(self))  # its scratch space serves one thread
+        rows = RowSource(self.row, len(self))
         return rows.kappa_tau(self.checked_row(winner), self.checked_row(loser))
 
     # -- fields -----------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Rows of the correlation side: r, neighbourhoods, |E| features, one update, counting rules.
 
-What flows in: random unit rows of the size of the real problem (10^4 configurations, 16 columns).
-What flows out: rows. Peers get the same embedding or the same sampled fields.
+All get random unit rows of the size of the real problem (10^4 configurations, 16 columns), or the
+same sampled fields.
 """
 
 from collections.abc import Mapping
@@ -130,15 +130,39 @@ def matrix_corrcoef(k: int, samples: int) -> Measured:
 
 def neighbours_fieldcorr(k: int, top: int) -> Measured:
     """Prepare neighbourhoods in memory; ``top`` 0 takes all with r > 0."""
-    from fieldcorr.correlation.tiles import neighbourhoods
-
     z, limit = unit_rows(k, RANK), top or None
-    neighbourhoods(z[:100], top=limit)
+    csr_neighbours(z[:100], limit)
 
     def run() -> Mapping[str, float]:
-        return {"entries": float(len(neighbourhoods(z, top=limit).indices))}
+        return {"entries": float(len(csr_neighbours(z, limit)[1]))}
 
     return run
+
+
+def csr_neighbours(
+    z: NDArray[np.float64], top: int | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
+    """Return indptr, indices and data of all neighbourhoods: tiles are counted, then filled."""
+    from fieldcorr.correlation.tiles import (
+        correlation_rows,
+        neighbour_counts,
+        neighbour_fill,
+        pack_embedding,
+        tiles,
+    )
+
+    packed, counts = pack_embedding(z), np.empty(len(z), dtype=np.int64)
+    cut = list(tiles(len(z)))
+    for start, stop in cut:
+        rows = correlation_rows(packed, start, stop)
+        counts[start:stop] = neighbour_counts(rows, start, top=top)
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    indices, data = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], np.float32)
+    for start, stop in cut:
+        rows = correlation_rows(packed, start, stop)
+        near, r = (array[indptr[start] : indptr[stop]] for array in (indices, data))
+        neighbour_fill(rows, start, counts[start:stop], top=top, indices=near, data=r)
+    return indptr, indices, data
 
 
 def neighbours_radius(k: int) -> Measured:
@@ -167,32 +191,37 @@ def neighbours_nearest(k: int, top: int) -> Measured:
 
 def update(k: int, source: str) -> Measured:
     """Prepare streaming updates of wins and plays from one of the sources."""
-    from fieldcorr.correlation.tiles import correlation_rows, neighbourhoods
-    from fieldcorr.correlation.update import EmbeddingSource, NeighbourSource, RowSource
+    from fieldcorr.correlation.sources import (
+        CorrelationSource,
+        EmbeddingSource,
+        NeighbourSource,
+        RowSource,
+        Tally,
+    )
+    from fieldcorr.correlation.tiles import correlation_rows
 
     z = unit_rows(k, RANK)
     if source == "embedding":
-        arms: EmbeddingSource | RowSource | NeighbourSource = EmbeddingSource(z)
+        arms: CorrelationSource = EmbeddingSource(z)
     elif source == "rows":
         arms = RowSource(correlation_rows(z, 0, k))
     else:
-        near = neighbourhoods(z)
-        arms = NeighbourSource.from_csr(near.indptr, near.indices, near.data)
-    wins, plays, background = np.zeros(k), np.zeros(k), np.zeros(2)
-    arms.add(wins, plays, background, 0, 1)
+        arms = NeighbourSource.from_csr(*csr_neighbours(z))
+    tally = Tally.zeros(k)
+    arms.add(tally, 0, 1)
 
     def run() -> Mapping[str, float]:
-        wins[:], plays[:], background[:] = 0.0, 0.0, 0.0
+        tally.clear()
         for n in range(UPDATES):
-            arms.add(wins, plays, background, n, n + 1)
-        return {"wins": float(wins.sum() + k * background[0])}
+            arms.add(tally, n, n + 1)
+        return {"wins": float(tally.all_wins.sum())}
 
     return run
 
 
 def update_numpy(k: int) -> Measured:
     """Prepare the same updates by the definition in NumPy, two rows at a time."""
-    from fieldcorr.correlation.reference import kappa_tau_reference
+    from fieldcorr.correlation.rule import kappa_tau_reference
     from fieldcorr.correlation.tiles import correlation_rows
 
     r = correlation_rows(unit_rows(k, RANK), 0, k)

@@ -1,6 +1,5 @@
 """Rows of the duels: one update from each source, replay, whole trials, duelpy, the experiment.
 
-What flows in: random embeddings of the rank that electrode spaces have. What flows out: rows.
 duelpy 1.0.0 does not load with NumPy 2: it runs in an environment of its own, ``.venv-duelpy``,
 which is made on first use with an older Python.
 """
@@ -72,11 +71,16 @@ def _experiment_rows() -> list[Row]:
 
 def updates(arms: int, source: str) -> Measured:
     """Prepare updates of random pairs, added to one tally."""
-    from fieldcorr.correlation.policy import UpdatePolicy
-    from fieldcorr.correlation.update import EmbeddingSource, NeighbourSource, RowSource
+    from fieldcorr.correlation.sources import (
+        CorrelationSource,
+        EmbeddingSource,
+        NeighbourSource,
+        RowSource,
+        Tally,
+    )
 
     points = _embedding(arms)
-    chosen: EmbeddingSource | RowSource | NeighbourSource = EmbeddingSource(points)
+    chosen: CorrelationSource = EmbeddingSource(points)
     pairs = np.random.default_rng(1).permutation(arms)[: 2 * UPDATES].reshape(-1, 2).tolist()
     known = {arm: chosen.row(arm) for pair in pairs for arm in pair}
     if source == "matrix":
@@ -85,15 +89,14 @@ def updates(arms: int, source: str) -> Measured:
         near = {arm: np.flatnonzero((row > 0) & (row < 1)) for arm, row in known.items()}
         lists = {arm: (near[arm], row[near[arm]]) for arm, row in known.items()}
         chosen = NeighbourSource(lists.__getitem__, arms)
-    policy = UpdatePolicy()
-    wins, plays, background = np.zeros(arms), np.zeros(arms), np.zeros(2)
-    chosen.add(wins, plays, background, *pairs[0], policy=policy)
+    tally = Tally.zeros(arms)
+    chosen.add(tally, *pairs[0])
 
     def measured() -> dict[str, float]:
-        wins[:], plays[:], background[:] = 0.0, 0.0, 0.0
+        tally.clear()
         for winner, loser in pairs:
-            chosen.add(wins, plays, background, winner, loser, policy=policy)
-        return {"plays": float((plays + background[1]).mean())}
+            chosen.add(tally, winner, loser)
+        return {"plays": float(tally.all_plays.mean())}
 
     return measured
 
@@ -146,13 +149,13 @@ def compiled_trial(algorithm: str, side: int, duels: int) -> Measured:
     world = Grid(side=side)
     player = BASELINES[0] if algorithm == "BeatTheMean" else Player(algorithm, algorithm)
     (game,) = games([player], world.correlations(), duels)
-    drawn = utilities(world, 1, 0, 1)
-    eps, result = np.zeros((1, duels), dtype=np.float32), np.zeros((1, 3))
-    game(drawn, 0, 1, 0.5, eps, result)
+    (utility,) = utilities(world, 1, 0, 1)
+    eps, result = np.zeros(duels, dtype=np.float32), np.zeros(3)
+    game(utility, 1, 0.5, eps, result)
 
     def measured() -> dict[str, float]:
-        game(drawn, 0, 1, 0.5, eps, result)
-        return {"eps": float(eps[0, -1])}
+        game(utility, 1, 0.5, eps, result)
+        return {"eps": float(eps[-1])}
 
     return measured
 

@@ -101,15 +101,16 @@ def write_h5py(k: int) -> Measured:
     """Prepare writing finished arrays with h5py: same shapes, chunks and checksums, and fsync."""
     import h5py
 
-    from fieldcorr.correlation.tiles import correlation_rows, neighbourhoods
+    from fieldcorr.correlation.tiles import correlation_rows, neighbour_counts, neighbour_fill
     from fieldcorr.store import layout
 
     z = unit_rows(k, RANK)
-    near = neighbourhoods(z)
+    r = correlation_rows(z, 0, k)
+    indices, data = neighbour_fill(r, 0, neighbour_counts(r, 0))
     arrays: dict[str, NDArray[Any]] = {
-        "/correlation/matrix": correlation_rows(z, 0, k),
-        "/neighbourhoods/indices": near.indices.astype(np.int64),
-        "/neighbourhoods/data": near.data,
+        "/correlation/matrix": r,
+        "/neighbourhoods/indices": indices.astype(np.int64),
+        "/neighbourhoods/data": data,
     }
     path = _scratch() / "plain.h5"
 

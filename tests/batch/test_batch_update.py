@@ -5,10 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fieldcorr.correlation.policy import UpdatePolicy
-from fieldcorr.correlation.reference import kappa_tau_reference
+from fieldcorr.correlation.rule import UpdatePolicy, kappa_tau_reference
+from fieldcorr.correlation.sources import Via
 from fieldcorr.duel import CorrDuel
-from fieldcorr.duel.sources import Via
 from fieldcorr.store import Store
 
 

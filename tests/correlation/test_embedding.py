@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from fieldcorr.correlation.embedding import (
+    correlation_reference,
     embedding_from_features,
     embedding_from_gram,
     embedding_from_samples,
 )
-from fieldcorr.correlation.reference import correlation_reference
 from fieldcorr.correlation.sampling import choose_samples
 from fieldcorr.errors import CorrelationError
 from tests.correlation.strategies import seeds

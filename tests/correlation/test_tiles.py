@@ -1,22 +1,22 @@
 """Rows of r and neighbourhoods: exact laws, the definition, and the same bytes however cut."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from fieldcorr.correlation.sources import EmbeddingSource
 from fieldcorr.correlation.tiles import (
-    Neighbourhoods,
     correlation_rows,
     index_dtype,
     neighbour_counts,
     neighbour_fill,
-    neighbourhoods,
     pack_embedding,
     tiles,
 )
-from fieldcorr.correlation.update import EmbeddingSource
 from fieldcorr.errors import CorrelationError
 from tests.correlation.strategies import embeddings
 
@@ -37,10 +37,21 @@ def reference_neighbours(
     return result
 
 
-def as_lists(found: Neighbourhoods) -> list[tuple[list[int], list[float]]]:
-    cuts = found.indptr[1:-1]
-    columns, values = np.split(found.indices, cuts), np.split(found.data, cuts)
-    return [(c.tolist(), v.tolist()) for c, v in zip(columns, values, strict=True)]
+def neighbours(
+    z: NDArray[np.float64], memory: int | None = None, **options: Any
+) -> list[tuple[list[int], list[float]]]:
+    """Count and fill the neighbours of every configuration, tile by tile."""
+    result = []
+    for start, stop in tiles(len(z), memory):
+        rows = correlation_rows(z, start, stop)
+        counts = neighbour_counts(rows, start, **options)
+        indices, data = neighbour_fill(rows, start, counts, **options)
+        assert indices.dtype == np.int32
+        assert data.dtype == np.float32
+        cuts = np.cumsum(counts)[:-1]
+        for columns, r in zip(np.split(indices, cuts), np.split(data, cuts), strict=True):
+            result.append((columns.tolist(), r.tolist()))
+    return result
 
 
 @given(embeddings(least=1))
@@ -131,11 +142,8 @@ def test_rows_go_where_they_are_told() -> None:
 def test_neighbourhoods_follow_their_definition(
     z: NDArray[np.float64], threshold: float, top: int | None
 ) -> None:
-    found = neighbourhoods(z, threshold=threshold, top=top)
-    assert found.indptr.dtype == np.int64
-    assert found.indices.dtype == np.int32
-    assert found.data.dtype == np.float32
-    assert as_lists(found) == reference_neighbours(whole(z), threshold, top)
+    found = neighbours(z, threshold=threshold, top=top)
+    assert found == reference_neighbours(whole(z), threshold, top)
 
 
 @pytest.mark.parametrize("top", [None, 5])
@@ -145,11 +153,9 @@ def test_neighbourhood_bytes_do_not_depend_on_threads_or_memory(top: int | None)
     z = np.repeat(np.eye(4), 60, axis=0)[rng.permutation(240)]
     z[:100] += 0.1 * rng.standard_normal((100, 4))
     z /= np.linalg.norm(z, axis=1)[:, None]
-    wanted = neighbourhoods(z, top=top, threads=1)
+    wanted = neighbours(z, top=top, threads=1)
     for memory, threads in ((1, 2), (5000, 1), (10**6, 2)):
-        found = neighbourhoods(z, top=top, memory=memory, threads=threads)
-        for name in ("indptr", "indices", "data"):
-            assert getattr(found, name).tobytes() == getattr(wanted, name).tobytes()
+        assert neighbours(z, memory, top=top, threads=threads) == wanted
 
 
 def test_a_threshold_between_two_floats_means_what_it_says() -> None:

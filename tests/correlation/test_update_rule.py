@@ -1,5 +1,6 @@
 """The update rule: its laws, its definition, and the agreement of all sources."""
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -8,13 +9,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from fieldcorr.correlation.reference import kappa_tau_reference
-from fieldcorr.correlation.update import (
+from fieldcorr.correlation.rule import UpdatePolicy, kappa_tau_reference
+from fieldcorr.correlation.sources import (
+    CorrelationSource,
     EmbeddingSource,
     NeighbourSource,
     RowSource,
-    UpdatePolicy,
-    UpdateSource,
+    Tally,
 )
 from fieldcorr.errors import CorrelationError
 from tests.correlation.strategies import duels, embeddings, seeds, symmetric_matrices
@@ -77,7 +78,7 @@ def test_all_sources_agree_to_the_last_bit(
     r = exact_rows(z)
     # What a sparse store leaves out reads as 0, which the raw paper rule tells from r < 0.
     assume(policy.floor > 0 or r[winner, loser] >= 0)
-    sources: list[UpdateSource] = [EmbeddingSource(z), RowSource(r), sparse_source(r)]
+    sources: list[CorrelationSource] = [EmbeddingSource(z), RowSource(r), sparse_source(r)]
     wanted, *others = [s.kappa_tau(winner, loser, policy=policy) for s in sources]
     for kappa, tau in others:
         np.testing.assert_array_equal(kappa, wanted[0])
@@ -118,45 +119,43 @@ def test_sparse_blocks_that_end_exactly_full() -> None:
     np.testing.assert_allclose(sparse_source(r).kappa_tau(0, 1), wanted, rtol=1e-14)
 
 
-@given(st.data(), embeddings(), policies, st.booleans(), st.sampled_from([1.0, 0.25, -1.0]))
+@given(st.data(), embeddings(), policies, st.booleans())
 def test_streaming_adds_what_kappa_tau_returns(
-    data: st.DataObject, z: NDArray[np.float64], policy: UpdatePolicy, tie: bool, weight: float
+    data: st.DataObject, z: NDArray[np.float64], policy: UpdatePolicy, tie: bool
 ) -> None:
     winner, loser = data.draw(duels(len(z)))
     r = exact_rows(z)
     assume(policy.floor > 0 or r[winner, loser] >= 0)
-    active = np.random.default_rng(len(z)).random(len(z)) < 0.6
     for source in (EmbeddingSource(z), RowSource(r), sparse_source(r)):
         kappa, tau = source.kappa_tau(winner, loser, policy=policy)
-        wins, plays, background = np.full(len(z), 2.0), np.full(len(z), 5.0), np.array([1.0, 3.0])
-        source.add(
-            wins,
-            plays,
-            background,
-            winner,
-            loser,
-            policy=policy,
-            tie=tie,
-            weight=weight,
-            active=active,
-        )
-        gain = weight * (0.5 * tau if tie else kappa)
-        np.testing.assert_allclose((wins + background[0])[active], (3.0 + gain)[active], 1e-14)
-        np.testing.assert_allclose(
-            (plays + background[1])[active], (8.0 + weight * tau)[active], 1e-14
-        )
+        tally = Tally(np.full(len(z), 2.0), np.full(len(z), 5.0), np.array([1.0, 3.0]))
+        source.add(tally, winner, loser, policy=policy, tie=tie)
+        gain = 0.5 * tau if tie else kappa
+        np.testing.assert_allclose(tally.all_wins, 3.0 + gain, 1e-14)
+        np.testing.assert_allclose(tally.all_plays, 8.0 + tau, 1e-14)
         if not isinstance(source, NeighbourSource):
-            assert (wins[~active] == 2.0).all()
-            assert background.tolist() == [1.0, 3.0]
+            assert tally.background.tolist() == [1.0, 3.0]
+
+
+@given(st.data(), embeddings(), policies, st.booleans())
+def test_the_embedding_adds_to_the_last_bit_what_rows_add(
+    data: st.DataObject, z: NDArray[np.float64], policy: UpdatePolicy, tie: bool
+) -> None:
+    winner, loser = data.draw(duels(len(z)))
+    tallies = Tally.zeros(len(z)), Tally.zeros(len(z))
+    for source, tally in zip((EmbeddingSource(z), RowSource(exact_rows(z))), tallies, strict=True):
+        source.add(tally, winner, loser, policy=policy, tie=tie)
+    np.testing.assert_array_equal(tallies[0].wins, tallies[1].wins)
+    np.testing.assert_array_equal(tallies[0].plays, tallies[1].plays)
 
 
 def test_sparse_update_touches_only_the_two_neighbourhoods() -> None:
     r = np.eye(50, dtype=np.float32)
     r[3, 7] = r[7, 3] = r[4, 8] = r[8, 4] = 0.5
-    wins, plays, background = np.zeros(50), np.zeros(50), np.zeros(2)
-    sparse_source(r).add(wins, plays, background, 3, 4)
-    assert np.flatnonzero(plays).tolist() == [3, 4, 7, 8]
-    np.testing.assert_allclose(background, [0.01 / 1.01, 0.02 / 1.01], rtol=1e-15)
+    tally = Tally.zeros(50)
+    sparse_source(r).add(tally, 3, 4)
+    assert np.flatnonzero(tally.plays).tolist() == [3, 4, 7, 8]
+    np.testing.assert_allclose(tally.background, [0.01 / 1.01, 0.02 / 1.01], rtol=1e-15)
 
 
 def test_an_arm_near_the_winner_and_unrelated_to_the_loser_learns_most() -> None:
@@ -212,6 +211,34 @@ def test_policies_without_meaning_are_refused(options: dict[str, float]) -> None
         UpdatePolicy(**options)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("floor", [None, np.nan, "0.1", [0.1], True])
+def test_a_floor_that_is_no_number_is_refused(floor: Any) -> None:
+    with pytest.raises(CorrelationError, match="is not a number"):
+        UpdatePolicy(floor=floor)
+
+
+def test_a_floor_may_be_an_array_without_dimensions() -> None:
+    assert UpdatePolicy(floor=np.array(0.25)) == UpdatePolicy(floor=0.25)  # type: ignore[arg-type]
+
+
+def test_threads_may_share_a_source() -> None:
+    z = np.random.default_rng(0).standard_normal((2000, 6))
+    z /= np.linalg.norm(z, axis=1)[:, None]
+    r = exact_rows(z[:600])
+    for source in (EmbeddingSource(z), RowSource(r), sparse_source(r)):
+
+        def played(seed: int, source: CorrelationSource = source) -> bytes:
+            rng, tally = np.random.default_rng(seed), Tally.zeros(len(source))
+            for _ in range(150):
+                winner, loser = rng.choice(len(source), 2, replace=False).tolist()
+                source.add(tally, winner, loser)
+            return tally.all_wins.tobytes()
+
+        alone = [played(seed) for seed in range(4)]
+        with ThreadPoolExecutor(4) as pool:
+            assert list(pool.map(played, range(4))) == alone
+
+
 @pytest.mark.parametrize(("winner", "loser"), [(0, 0), (-1, 0), (0, 3), (3, 0)])
 def test_impossible_duels_are_refused(winner: int, loser: int) -> None:
     r = np.eye(3)
@@ -221,15 +248,15 @@ def test_impossible_duels_are_refused(winner: int, loser: int) -> None:
 
 
 def test_tallies_of_the_wrong_kind_are_refused() -> None:
-    source, good, background = RowSource(np.eye(3)), np.zeros(3), np.zeros(2)
+    source, good = RowSource(np.eye(3)), np.zeros(3)
     wrong: list[NDArray[Any]] = [np.zeros(4), np.zeros(3, np.float32), np.zeros(6)[::2]]
     for bad in wrong:
         with pytest.raises(CorrelationError, match="wins"):
-            source.add(bad, good, background, 0, 1)
+            source.add(Tally(bad, good, np.zeros(2)), 0, 1)
         with pytest.raises(CorrelationError, match="plays"):
-            source.add(good, bad, background, 0, 1)
-    with pytest.raises(CorrelationError, match="active"):
-        source.add(good, good.copy(), background, 0, 1, active=np.ones(2, bool))
+            source.add(Tally(good, bad, np.zeros(2)), 0, 1)
+    with pytest.raises(CorrelationError, match="background"):
+        source.add(Tally(good, good.copy(), np.zeros(3)), 0, 1)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,9 @@
 """Small correlated worlds, simulated people, and snapshots of an engine's whole state."""
 
 import math
+import sys
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -49,8 +51,8 @@ def answer_by(utility: NDArray[np.float64], engine: Engine, rng: np.random.Gener
 
 def state(engine: Engine) -> dict[str, Any]:
     """Return everything that later behaviour depends on, arrays as bytes."""
-    tally = getattr(engine, "_tally", None)
     ranked = engine.survivors
+    tally = getattr(engine._learnt, "tally", None)
     return {
         "tally": tally and [a.tobytes() for a in (tally.wins, tally.plays, tally.background)],
         "active": engine.active.tobytes(),
@@ -90,6 +92,31 @@ def perform(engine: Engine, step: tuple[str, int, int, int]) -> bool:
     except DuelError:
         return False
     return True
+
+
+def interrupted_at(step: int, act: Callable[[], object]) -> bool:
+    """Press Ctrl-C at the given line of the package; tell whether it got there."""
+    lines = 0
+
+    def trace(frame: FrameType, event: str, arg: object) -> Any:
+        nonlocal lines
+        if "fieldcorr" not in frame.f_code.co_filename or "tests" in frame.f_code.co_filename:
+            return None
+        lines += event == "line"
+        if lines == step:
+            sys.settrace(None)
+            raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        act()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
 
 
 STEPS = (

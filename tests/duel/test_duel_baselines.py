@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fieldcorr.correlation.reference import kappa_tau_reference
+from fieldcorr.correlation.rule import kappa_tau_reference
 from fieldcorr.duel import RUCB, BeatTheMean, SparringUCB1
 from fieldcorr.errors import DuelError
 from tests.duel.support import answer_by, correlations
@@ -100,12 +100,12 @@ def test_beat_the_mean_removes_the_worst_and_its_comparisons() -> None:
         before = set(engine.active.tolist())
         answer_by(utility, engine, rng)
         order += sorted(before - set(engine.active.tolist()))
-        against = {arm for arm in order for row in engine._duels if row[1] == arm}
+        against = {arm for arm in order for row in engine._learnt.duels if row[1] == arm}
         assert not against
         wins = np.zeros(4)
-        for arm, _, won in engine._duels:
+        for arm, _, won in engine._learnt.duels:
             wins[arm] += won
-        np.testing.assert_array_equal(engine._tally.wins, wins)
+        np.testing.assert_array_equal(engine._learnt.tally.wins, wins)
     assert engine.active.tolist() == [3]
     assert order[0] == 0
 
@@ -114,8 +114,8 @@ def test_beat_the_mean_credits_both_arms_of_a_pair_from_elsewhere() -> None:
     engine = BeatTheMean(np.eye(ARMS), horizon=50)
     a, b, *_ = (arm for arm in range(ARMS) if arm not in engine.ask())
     engine.tell(a, b)
-    assert engine._tally.plays[[a, b]].tolist() == [1.0, 1.0]
-    assert engine._tally.wins[[a, b]].tolist() == [1.0, 0.0]
+    assert engine._learnt.tally.plays[[a, b]].tolist() == [1.0, 1.0]
+    assert engine._learnt.tally.wins[[a, b]].tolist() == [1.0, 0.0]
 
 
 def test_sparring_pays_each_side_and_tries_every_arm_first() -> None:
@@ -128,8 +128,8 @@ def test_sparring_pays_each_side_and_tries_every_arm_first() -> None:
         left.add(i)
         right.add(j)
         engine.answer("right")
-    assert engine._wins[0].sum() == 0.0
-    assert engine._wins[1].sum() == ARMS - 1
+    assert engine._learnt.wins[0].sum() == 0.0
+    assert engine._learnt.wins[1].sum() == ARMS - 1
     rng, utility = np.random.default_rng(0), np.linspace(-2.0, 2.0, ARMS)
     while not engine.done:
         answer_by(utility, engine, rng)

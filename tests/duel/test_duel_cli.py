@@ -16,6 +16,7 @@ from fieldcorr.cli import build_app
 from fieldcorr.duel import as_source, read_session
 from fieldcorr.duel.drawing import draw_array, draw_pair
 from fieldcorr.store import open_store
+from tests.store.synthetic import make_store, values
 
 PADDLE = 1e-3 * np.array(
     [[2.5, 0, 4.25 * (4 - 2 * k)] for k in range(5)]
@@ -25,7 +26,7 @@ PADDLE = 1e-3 * np.array(
 NAMES = [str(e) for e in range(16)]
 
 
-def invoke(*arguments: object, lines: str = "") -> Result:
+def invoke(*arguments: object, lines: str | bytes = "") -> Result:
     return CliRunner().invoke(build_app(), ["duel", *map(str, arguments)], input=lines)
 
 
@@ -125,14 +126,27 @@ def test_compare_rank_void_horizon(journal: Path, small_store: Path) -> None:
         ("exclude left above often", "'often' is not a number"),
         ("exclude 9- 1+", "unknown contact"),
         ("compare 0- 1+", "compare A with B"),
-        ("void x", "'x' is not a number"),
+        ("void x", "'x' is not a whole number"),
         ("note", "note what?"),
         ("undo", "nothing to undo"),
+        ("undo 5", "undo takes no '5'"),
+        ("\u00b2: left", "is not understood"),
+        ("12: undo", "takes no number before it"),
+        ("compare #\u00b2 with #3", "does not end in"),
+        ("void nan", "'nan' is not a whole number"),
+        ("void 1.7", "'1.7' is not a whole number"),
+        (f"void {'9' * 5000}", "is not a whole number"),
+        ("horizon inf", "'inf' is not a whole number"),
+        ("horizon 99.9", "'99.9' is not a whole number"),
+        ("exclude left above nan", "not a number"),
+        (b"note caf\xe9", "is not UTF-8"),
+        (b"l\xe9ft", "is not UTF-8"),
     ],
 )
-def test_what_cannot_be_done_is_said(journal: Path, line: str, says: str) -> None:
+def test_what_cannot_be_done_is_said(journal: Path, line: str | bytes, says: str) -> None:
     before = journal.read_bytes()
-    done = invoke("run", journal, lines=f"{line}\n")
+    typed = line if isinstance(line, bytes) else line.encode()
+    done = invoke("run", journal, lines=typed + b"\n")
     assert done.exit_code == 2
     assert says in done.stderr
     assert journal.read_bytes() == before
@@ -165,6 +179,75 @@ def test_status_undo_export(journal: Path, tmp_path: Path) -> None:
     )
     assert "must end in .csv" in invoke("export", journal, "-o", tmp_path / "x.txt").stderr
     assert "not one of" in invoke("export", journal, "-o", table, "--what", "all").stderr
+
+
+def test_an_export_overwrites_nothing_unless_told(journal: Path, tmp_path: Path) -> None:
+    named = journal.rename(tmp_path / "s.json")
+    before = named.read_bytes()
+    for force in ([], ["--force"]):
+        done = invoke("export", named, "-o", named, *force)
+        assert done.exit_code == 2
+        assert "is read here" in done.stderr
+    assert named.read_bytes() == before
+    table = tmp_path / "ranked.csv"
+    table.write_text("mine")
+    assert "--force replaces it" in invoke("export", named, "-o", table).stderr
+    assert table.read_text() == "mine"
+    assert invoke("export", named, "-o", table, "--force").exit_code == 0
+    assert table.read_text().startswith("rank,")
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {"s.json", "a.journal.lock", "ranked.csv"}
+
+
+def test_a_failed_export_leaves_what_was_there(
+    journal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = tmp_path / "ranked.csv"
+    table.write_text("mine")
+
+    def fails(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", fails)
+    done = invoke("export", journal, "-o", table, "--force")
+    assert "cannot be written: No space left" in done.stderr
+    assert table.read_text() == "mine"
+    assert not list(tmp_path.glob(".ranked*"))
+
+
+def test_a_journal_in_a_linked_folder_finds_its_store(tmp_path: Path, small_store: Path) -> None:
+    far, near = tmp_path / "a" / "b" / "far", tmp_path / "near"
+    far.mkdir(parents=True)
+    near.symlink_to(far)
+    store = tmp_path / "small.h5"
+    store.write_bytes(small_store.read_bytes())
+    assert invoke("new", near / "s.journal", store, "--horizon", 9).exit_code == 0
+    for path in (near / "s.journal", far / "s.journal"):
+        assert invoke("status", path).exit_code == 0
+    (tmp_path / "link.journal").symlink_to(far / "s.journal")
+    assert invoke("status", tmp_path / "link.journal").exit_code == 0
+
+
+def test_control_characters_of_a_file_never_reach_the_terminal(
+    tmp_path: Path, small_store: Path
+) -> None:
+    content = values(slim=True)
+    names = [f"{name}\x1b[31m" for name in content["/contacts/name"]]
+    content["/contacts/name"] = np.array(names, dtype=object)
+    store = make_store(tmp_path / "\x1bred.h5", content)
+    journal = tmp_path / "a.journal"
+    assert invoke("new", journal, store, "--horizon", 9).exit_code == 0
+    for command in (["run", journal], ["status", journal], ["undo", journal]):
+        done = invoke(*command, lines="left\nexclude left\nundo\n")
+        assert done.exit_code == 0, done.output
+        assert "\x1b" not in done.stdout
+        assert "\\x1b[31m" in done.stdout
+
+
+def test_the_number_of_lines_is_shown(journal: Path) -> None:
+    done = invoke("run", journal, lines="left\nright\n")
+    assert "3 lines" in done.stderr
+    assert "has 3 lines" in invoke("status", journal).stdout
 
 
 def test_a_torn_line_is_reported(journal: Path) -> None:

@@ -8,11 +8,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from fieldcorr.correlation.reference import kappa_tau_reference
+from fieldcorr.correlation.rule import UpdatePolicy, kappa_tau_reference
 from fieldcorr.duel import CorrDuel, DuelOptions, Engine, Event
 from fieldcorr.duel.events import event_from_record, event_record
 from fieldcorr.errors import DuelError
-from tests.duel.support import ENGINES, STEPS, answer_by, correlations, line, perform, state
+from tests.duel.support import (
+    ENGINES,
+    STEPS,
+    answer_by,
+    correlations,
+    interrupted_at,
+    line,
+    perform,
+    state,
+)
 
 ARMS = 9
 steps = st.lists(
@@ -73,7 +82,7 @@ OPTION_SETS = {
     "global": DuelOptions(radius="global", delta=0.95),
     "all, deleted": DuelOptions(history="delete"),
     "one, kept": DuelOptions(eliminate="one"),
-    "raw tau": DuelOptions(clip=False),
+    "raw tau": DuelOptions(policy=UpdatePolicy(clip=False)),
 }
 
 
@@ -392,3 +401,87 @@ def test_what_cannot_be_is_refused_and_changes_nothing(wrong, says: str) -> None
 def test_wrong_options_are_named(options: dict[str, Any], says: str) -> None:
     with pytest.raises(DuelError, match=says):
         CorrDuel(correlations(ARMS), **({"horizon": 5} | options))
+
+
+@engines
+def test_an_interrupted_answer_is_taken_whole_or_not_at_all(name: str) -> None:
+    step, taken = 0, set()
+    while True:
+        step += 1
+        engine = new(name)
+        for _ in range(3):
+            engine.answer("left")
+        if not interrupted_at(step, lambda engine=engine: engine.tell(2, 7)):  # type: ignore[misc]
+            break
+        again = new(name)
+        again.replay(engine.events)
+        assert state(engine) == state(again)
+        taken.add(len(engine.events))
+    assert taken == {3, 4}
+    assert step > 20
+
+
+@pytest.mark.parametrize("answers", [10, 150, 300])
+def test_undo_learns_only_a_little_again(answers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CorrDuel, "snapshots", 2)
+    engine = CorrDuel(correlations(ARMS), horizon=1000, delta=1e-9)
+    for number in range(answers):
+        engine.answer(("left", "right", "same")[number % 3])
+    learnt: list[Event] = []
+    learn = CorrDuel._learn
+
+    def counted(self: CorrDuel, event: Event) -> None:
+        learnt.append(event)
+        learn(self, event)
+
+    monkeypatch.setattr(CorrDuel, "_learn", counted)
+    engine.undo()
+    assert len(learnt) <= min(answers - 1, 128)
+    again = engine.fresh()
+    again.replay(engine.events)
+    assert state(engine) == state(again)
+
+
+@pytest.mark.parametrize("number", [np.array(3), np.int8(3), np.uint64(3)])
+def test_whole_numbers_of_numpy_are_numbers(number: Any) -> None:
+    engine = CorrDuel(
+        correlations(ARMS), horizon=number, seed=number, delta=np.array(0.5), floor=np.float32(0.25)
+    )
+    engine.tell(number, 0)
+    engine.tell_ranking([number, np.array(1)])
+    zero_d: Any = np.array(0.5), np.array(1)
+    engine.exclude([number], neighbours_above=zero_d[0])
+    engine.extend(number)
+    engine.void(zero_d[1])
+    assert engine.options == DuelOptions(delta=0.5, policy=UpdatePolicy(floor=0.25))
+    assert len(engine.ask_batch(zero_d[1])) == 1
+
+
+@pytest.mark.parametrize(
+    "value", [None, np.nan, [1, 2], np.array([1, 2]), np.array(1.5), "1", True]
+)
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda e, v: e.tell(v, 0),
+        lambda e, v: e.tie(0, v),
+        lambda e, v: e.void(v),
+        lambda e, v: e.extend(v),
+        lambda e, v: e.force(v, 1),
+        lambda e, v: e.ask_batch(v),
+        lambda e, v: e.exclude([v]),
+        lambda e, v: CorrDuel(correlations(ARMS), horizon=v),
+        lambda e, v: CorrDuel(correlations(ARMS), horizon=5, seed=v),
+        lambda e, v: CorrDuel(correlations(ARMS), horizon=5, whitelist=[v]),
+    ],
+)
+def test_what_is_no_whole_number_is_one_error(use: Any, value: Any) -> None:
+    with pytest.raises(DuelError, match="is not a whole number"):
+        use(new("CorrDuel"), value)
+
+
+@pytest.mark.parametrize("value", [None, np.nan, [0.5], "0.5", True])
+@pytest.mark.parametrize("name", ["delta", "floor"])
+def test_what_is_no_number_is_one_error(name: str, value: Any) -> None:
+    with pytest.raises(DuelError, match=f"option {name}: .* is not a number"):
+        CorrDuel(correlations(ARMS), horizon=5, **{name: value})

@@ -3,23 +3,30 @@
 Flipped bits, lost lines, a full disk, another store, a hundred kills.
 """
 
+import hashlib
 import json
 import os
+import stat
 import subprocess
 import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fieldcorr.duel import RUCB, Session, read_session
+from fieldcorr.duel import RUCB, DuelOptions, Session, read_session
 from fieldcorr.duel.journal import Journal, is_locked, parse_journal, read_journal
 from fieldcorr.duel.session import ALGORITHMS
 from fieldcorr.errors import DuelError, JournalError
+from fieldcorr.store import open_store
 from tests.duel.killing import MATRIX
-from tests.duel.support import STEPS, correlations, perform, state
+from tests.duel.support import STEPS, correlations, interrupted_at, perform, state
 
 NAME = Path("a.journal")
 
@@ -260,7 +267,8 @@ def test_a_journal_changed_from_outside_takes_nothing_more(tmp_path: Path, how: 
 
 
 def test_a_journal_of_another_format_or_algorithm_is_refused(tmp_path: Path) -> None:
-    Journal.create(tmp_path / "new.journal", {"format": "fieldcorr-journal 2"}).close()
+    with pytest.raises(JournalError, match="'fieldcorr-journal 2' is not"):
+        Journal.create(tmp_path / "new.journal", {"format": "fieldcorr-journal 2"})
     with pytest.raises(JournalError, match="'fieldcorr-journal 2' is not"):
         read_journal(tmp_path / "new.journal")
     with pytest.raises(DuelError, match="'Chess' is not one of"):
@@ -286,12 +294,296 @@ def test_killed_a_hundred_times_nothing_is_lost_or_counted_twice(tmp_path: Path)
     assert 0 < report["repeated"] < report["unheard"]
 
 
-def test_without_file_locks_a_journal_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_way_r_is_read_is_part_of_the_session(tmp_path: Path, small_store: Path) -> None:
+    """The printed rule tells r < 0 from r = 0, which is how sparse neighbourhoods read it."""
+    printed = DuelOptions.paper(delta=0.5).record()
+    winners = {}
+    with open_store(small_store) as store:
+        for via in ("embedding", "neighbours"):
+            path = tmp_path / f"{via}.journal"
+            ways: Any = {"via": via, "settings": printed}
+            with Session.new(path, store, horizon=60, seed=1, **ways) as session:
+                for number in range(60):
+                    session.engine.answer(("left", "right")[number % 3 == 0])
+                live = state(session.engine)
+            assert state(read_session(path, store)[0]) == live
+            with Session.open(path, store) as again:
+                assert state(again.engine) == live
+            winners[via] = live["tally"]
+        assert winners["embedding"] != winners["neighbours"]
+        with pytest.raises(JournalError, match="read via neighbours, not via matrix"):
+            read_session(tmp_path / "neighbours.journal", store, via="matrix")
+
+
+def resealed(lines: list[bytes], change: Callable[[list[dict[str, Any]]], object]) -> bytes:
+    """Change the records of a journal and seal them again, as a forger would."""
+    records = [json.loads(line) for line in lines]
+    change(records)
+    data, check = b"", ""
+    for record in records:
+        record.pop("check")
+        body = json.dumps(record, ensure_ascii=False)
+        check = hashlib.sha256((check + body).encode()).hexdigest()[:16]
+        data += f'{body[:-1]}, "check": "{check}"}}\n'.encode()
+    return data
+
+
+def test_a_journal_that_does_not_say_how_r_was_read_means_the_embedding(
+    tmp_path: Path, small_store: Path
 ) -> None:
     path = tmp_path / "a.journal"
-    filled(path)
-    monkeypatch.setattr("fieldcorr.duel.journal.fcntl", None)
-    with pytest.raises(JournalError, match="POSIX file locks"):
+    with open_store(small_store) as store:
+        with Session.new(path, store, horizon=60) as session:
+            session.engine.answer("left")
+            live = state(session.engine)
+        lines = path.read_bytes().splitlines(keepends=True)
+        path.write_bytes(resealed(lines, lambda records: records[0]["store"].pop("via")))
+        engine, _ = read_session(path, store)
+        assert engine.source.via == "embedding"
+        assert state(engine) == live
+        assert read_session(path, store, via="neighbours")[0].source.via == "neighbours"
+
+
+FORGED: dict[str, Callable[[list[dict[str, Any]]], object]] = {
+    "no store": lambda r: r[0].pop("store"),
+    "store a list": lambda r: r[0].update(store=[1]),
+    "hash a number": lambda r: r[0]["store"].update(hash=3),
+    "via unknown": lambda r: r[0]["store"].update(via="guess"),
+    "via a list": lambda r: r[0]["store"].update(via=["matrix"]),
+    "algorithm a list": lambda r: r[0].update(algorithm=["CorrDuel"]),
+    "algorithm unknown": lambda r: r[0].update(algorithm="Chess"),
+    "horizon text": lambda r: r[0].update(horizon="50"),
+    "seed negative": lambda r: r[0].update(seed=-1),
+    "seed huge": lambda r: r[0].update(seed=10**30),
+    "whitelist text": lambda r: r[0].update(whitelist="abc"),
+    "whitelist a number": lambda r: r[0].update(whitelist=3),
+    "settings a list": lambda r: r[0].update(settings=[1]),
+    "settings unknown": lambda r: r[0]["settings"].update(dleta=1),
+    "settings text": lambda r: r[0]["settings"].update(delta="0.9"),
+    "event missing": lambda r: r[2].pop("event"),
+    "event a list": lambda r: r[2].update(event=["duel"]),
+    "event unknown": lambda r: r[2].update(event="bet"),
+    "arm text": lambda r: r[2].update(left="3"),
+    "arm a fraction": lambda r: r[2].update(left=1.5),
+    "arm true": lambda r: r[2].update(left=True),
+    "arm outside": lambda r: r[2].update(left=99),
+    "arm twice": lambda r: r[2].update(left=r[2]["right"]),
+    "arm missing": lambda r: r[2].pop("left"),
+    "answer missing": lambda r: r[2].pop("answer"),
+    "answer a list": lambda r: r[2].update(answer=["left"]),
+    "asked text": lambda r: r[2].update(asked="yes"),
+    "meta a list": lambda r: r[2].update(meta=[1]),
+    "ranking a number": lambda r: r[2].update(event="ranking", ranking=4),
+    "ranking flat": lambda r: r[2].update(event="ranking", ranking=[1, 2]),
+    "void a fraction": lambda r: r[2].update(event="void", value=1.5),
+    "void nothing": lambda r: r[2].update(event="void", value=77),
+    "horizon infinite": lambda r: r[2].update(event="extend", value=1e400),
+    "threshold text": lambda r: r[-2].update(value="0.9"),
+    "threshold a list": lambda r: r[-2].update(value=[0.9]),
+    "arms a number": lambda r: r[-2].update(arms=3),
+    "force three": lambda r: r[2].update(event="force", arms=[1, 2, 3]),
+    "force nothing": lambda r: r[2].update(event="force"),
+    "too many undone": lambda r: [x.update(event="undo") for x in r[1:]],
+}
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_a_forged_journal_is_an_error_in_one_line(
+    tmp_path: Path, lines: list[bytes], name: str
+) -> None:
+    path = tmp_path / "a.journal"
+    path.write_bytes(resealed(lines, FORGED[name]))
+    with pytest.raises(JournalError, match=r"a\.journal"):
+        read_session(path, MATRIX)
+    with pytest.raises(JournalError, match=r"a\.journal"):
         Session.open(path, MATRIX)
     assert not is_locked(path)
+
+
+def test_a_line_of_deep_brackets_is_damage(tmp_path: Path) -> None:
+    with pytest.raises(JournalError, match="line 1 is damaged"):
+        parse_journal(b"[" * 200_000 + b"\n", NAME)
+
+
+def test_a_check_covers_the_line_before(tmp_path: Path) -> None:
+    """Two journals that differ in one answer: a later line of one does not fit the other."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    for path, answer in ((first, "left"), (second, "right")):
+        with Session.new(path, MATRIX, horizon=50, seed=4, settings={"delta": 0.5}) as session:
+            session.engine.answer(answer)  # type: ignore[arg-type]
+            session.engine.note({"note": "well"})
+    mine, other = (path.read_bytes().splitlines(keepends=True) for path in (first, second))
+    parse_journal(b"".join(mine), NAME)
+    with pytest.raises(JournalError, match="line 3 is damaged or edited"):
+        parse_journal(b"".join([*mine[:2], other[2]]), NAME)
+
+
+def test_a_new_journal_is_durable_before_it_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Record the calls: content on the disk, then the name, then the folder that holds the name."""
+    path, calls = tmp_path / "a.journal", []
+    sync, replace = os.fsync, os.replace
+
+    def synced(descriptor: int) -> None:
+        sync(descriptor)
+        kind = "folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "content"
+        calls.append((kind, os.fstat(descriptor).st_size > 0, path.exists()))
+
+    def replaced(source: Any, target: Any) -> None:
+        assert Path(source).read_bytes().endswith(b"\n")
+        replace(source, target)
+        calls.append(("name", True, path.exists()))
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "replace", replaced)
+    Session.new(path, MATRIX, horizon=5).close()
+    kinds = [kind for kind, _, _ in calls]
+    assert kinds == ["content", "name", "folder"]
+    assert [there for _, _, there in calls] == [False, True, True]
+    assert all(filled for kind, filled, _ in calls if kind == "content")
+
+
+@pytest.mark.parametrize("call", ["fsync", "replace"])
+def test_a_journal_that_cannot_be_made_leaves_nothing_open_or_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    path = tmp_path / "a.journal"
+    Session.new(tmp_path / "warm", MATRIX, horizon=5).close()
+
+    def fails(*_: Any) -> None:
+        raise OSError(5, "Input/output error")
+
+    before = len(os.listdir("/proc/self/fd"))
+    monkeypatch.setattr(os, call, fails)
+    with pytest.raises(JournalError, match="cannot be made: Input/output error"):
+        Session.new(path, MATRIX, horizon=5)
+    monkeypatch.undo()
+    assert len(os.listdir("/proc/self/fd")) == before
+    assert not path.exists()
+    assert not list(tmp_path.glob("*.new"))
+    Session.new(path, MATRIX, horizon=5).close()
+
+
+def test_without_locks_a_journal_says_so_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none(*_: Any, **__: Any) -> None:
+        raise NotImplementedError("no locks on this file system")
+
+    before = len(os.listdir("/proc/self/fd"))
+    monkeypatch.setattr("filelock.FileLock.acquire", none)
+    with pytest.raises(JournalError, match="cannot be locked: no locks"):
+        Session.new(tmp_path / "a.journal", MATRIX, horizon=5)
+    assert not (tmp_path / "a.journal").exists()
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_an_empty_file_does_not_block_the_name_of_a_journal(tmp_path: Path) -> None:
+    path = tmp_path / "a.journal"
+    path.touch()
+    Session.new(path, MATRIX, horizon=5).close()
+    assert read_session(path, MATRIX)[0].horizon == 5
+
+
+def test_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for path in (pipe, tmp_path):
+        with pytest.raises(JournalError, match="is no regular file"):
+            read_session(path, MATRIX)
+        with pytest.raises(JournalError, match="is no regular file"):
+            Session.open(path, MATRIX)
+        with pytest.raises(JournalError, match="never overwritten"):
+            Session.new(path, MATRIX, horizon=5)
+
+
+def test_looking_at_a_session_does_not_keep_others_out(tmp_path: Path) -> None:
+    path = tmp_path / "a.journal"
+    filled(path)
+    stop = Event()
+
+    def poll() -> None:
+        while not stop.is_set():
+            is_locked(path)
+
+    with ThreadPoolExecutor(2) as pool:
+        polls = [pool.submit(poll) for _ in range(2)]
+        try:
+            for _ in range(60):
+                Session.open(path, MATRIX).close()
+        finally:
+            stop.set()
+        assert all(done.exception() is None for done in polls)
+
+
+def test_a_value_that_json_lacks_is_refused_before_it_counts(tmp_path: Path) -> None:
+    path = tmp_path / "a.journal"
+    with Session.new(path, MATRIX, horizon=5) as session:
+        before = path.read_bytes()
+        with pytest.raises(JournalError, match="cannot be kept"):
+            session.engine.answer("left", meta={"amplitude_mA": float("nan")})
+        assert path.read_bytes() == before
+        session.engine.answer("left")
+    assert len(read_session(path, MATRIX)[0].history) == 1
+
+
+def test_an_interrupted_answer_never_differs_from_the_journal_without_a_word(
+    tmp_path: Path,
+) -> None:
+    path, step, refused = tmp_path / "a.journal", 0, 0
+    while True:
+        step += 1
+        path.unlink(missing_ok=True)
+        with Session.new(path, MATRIX, horizon=50, seed=4) as session:
+            session.engine.answer("left")
+            if not interrupted_at(step, lambda e=session.engine: e.tell(2, 7)):  # type: ignore[misc]
+                break
+            try:
+                live = state(session.engine)
+                session.engine.answer("right")
+                session.engine.undo()
+            except DuelError:
+                refused += 1
+                continue
+        assert state(read_session(path, MATRIX)[0]) == live
+    assert step > 60
+    assert refused > 20
+
+
+ARCHIVE = Path(__file__).with_name("archive")
+ARCHIVED: dict[str, tuple[str, int, list[int], list[float]]] = {
+    "corrduel": (
+        "8e161ce7a8cf6d243f71317f072097999bb1872324b9865c7cdf75e7c3c1a88b",
+        11,
+        [7, 9, 10, 11],
+        [0.772974954746, 0.73644271637, 0.625632504108],
+    ),
+    "paper": (
+        "6f5b82bf01f30e1c31b193c97b6a2cd3902797eacfcc4179cd8301771c0c4fe6",
+        10,
+        [1, 2, 4, 6, 7, 8, 9, 10, 11],
+        [0.785056971553, 0.716497251046, 0.64963838519],
+    ),
+    "rucb": (
+        "2725e09c0567ccc9bd3ceabb1f7861f4a822f3fdff68fe021097941b44ce7c66",
+        11,
+        [0, 1, 2, 4, 6, 7, 8, 9, 10, 11],
+        [11.0, 9.0, 7.0],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ARCHIVED)
+def test_journals_of_old_stay_readable(name: str) -> None:
+    """Files of version 1 as they were written then; they are never made again."""
+    digest, best, active, estimate = ARCHIVED[name]
+    path = ARCHIVE / f"{name}.journal"
+    assert hashlib.sha256(path.read_bytes()).hexdigest() == digest
+    places = np.arange(12)
+    engine, content = read_session(path, 1.0 / (1.0 + np.abs(places[:, None] - places)))
+    assert engine.best == best
+    assert engine.active.tolist() == active
+    np.testing.assert_allclose(engine.survivors.estimate[:3], estimate, atol=1e-11)
+    assert (engine.duels, engine.horizon, engine.progress.skipped) == (19, 60, 1)
+    assert content.lines == 1 + len(content.records)

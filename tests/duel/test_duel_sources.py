@@ -1,5 +1,8 @@
 """Every source of correlations leads to the same duel; what is no correlation is refused."""
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +20,7 @@ from fieldcorr.duel import (
     source_from_matrix,
     source_from_sparse,
 )
-from fieldcorr.errors import DuelError
+from fieldcorr.errors import CorrelationError
 from tests.duel.support import STEPS, correlations, embedding, perform
 
 ARMS = 30
@@ -128,7 +131,7 @@ def bad(change: Any) -> Any:
     ],
 )
 def test_what_is_no_correlation_is_refused(make: Any, says: str) -> None:
-    with pytest.raises(DuelError, match=says):
+    with pytest.raises(CorrelationError, match=says):
         make()
 
 
@@ -138,3 +141,31 @@ def test_rounding_above_one_is_read_as_one() -> None:
     engine = CorrDuel(matrix, horizon=5)
     engine.tell(0, 1)
     assert (engine.survivors.estimate <= 1.0).all()
+
+
+def broken(kind: str) -> Any:
+    """Return a sparse matrix whose own arrays point outside."""
+    matrix: Any = csr_array(correlations(6))
+    if kind == "coo":
+        matrix = matrix.tocoo()
+        matrix.coords[0][3] = 10**8
+    elif kind == "indptr":
+        matrix.indptr[3] = 10**9
+    else:
+        matrix = matrix.tocsc() if kind == "csc" else matrix
+        matrix.indices[3] = -(10**8) if kind == "negative" else 10**8
+    return matrix
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "coo", "negative", "indptr"])
+def test_a_damaged_sparse_matrix_never_reaches_a_kernel(kind: str) -> None:
+    """In a process of its own: what is not noticed there ends it by a signal."""
+    program = (
+        f"from tests.duel.test_duel_sources import as_source, broken; as_source(broken({kind!r}))"
+    )
+    root = Path(__file__).resolve().parents[2]
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=root
+    )
+    assert done.returncode == 1, done.returncode
+    assert "CorrelationError: sparse correlation: it is damaged" in done.stderr

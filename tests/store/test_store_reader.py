@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fieldcorr.correlation.reference import kappa_tau_reference
+from fieldcorr.correlation.rule import kappa_tau_reference
 from fieldcorr.correlation.tiles import correlation_rows
 from fieldcorr.errors import ConfigurationError, StoreError
 from fieldcorr.store import Options, Store, open_store
