@@ -37,12 +37,9 @@ def threads(count: int | None) -> Iterator[int]:
     if count is not None:
         chosen = max(1, min(count, int(numba.config.NUMBA_NUM_THREADS)))
     token = _chosen.set(chosen)
-    before = numba.get_num_threads()
-    numba.set_num_threads(chosen)
     try:
         yield chosen
     finally:
-        numba.set_num_threads(before)
         _chosen.reset(token)
 
 
