@@ -10,6 +10,7 @@ and then by the larger end. Inside a cell the six edges come in the order of :da
 which is the order of basix.
 """
 
+from fieldcorr.elements.curve import curve_order
 from fieldcorr.elements.field import NodalField, Volume
 from fieldcorr.elements.locate import CellLocator, Located
 from fieldcorr.elements.nodes import EDGE_ENDS, basis, basis_gradients
@@ -24,4 +25,5 @@ __all__ = [
     "Volume",
     "basis",
     "basis_gradients",
+    "curve_order",
 ]

@@ -6,35 +6,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldcorr.contacts import Electrodes
-from fieldcorr.elements import Space
+from fieldcorr.elements import Space, curve_order
 
 LEFT_OUT = -1
 """Number of nodes that are not unknown (held or grounded) in a numbering."""
 
 
 def locality_order(points: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Order points (n, 3) along a Morton curve with 21 bits per axis."""
+    """Order points (n, 3) along a space-filling curve with 21 bits per axis."""
     low = points.min(axis=0)
     span = float(np.max(points.max(axis=0) - low)) or 1.0
-    grid = ((points - low) * ((2**21 - 1) / span)).astype(np.uint64)
-    code = np.zeros(points.shape[0], dtype=np.uint64)
-    for axis in range(3):
-        code |= _spread_bits(grid[:, axis]) << np.uint64(axis)
-    return np.argsort(code, kind="stable")
-
-
-def _spread_bits(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Insert two zero bits between the lowest 21 bits of each number."""
-    steps = (
-        (32, 0x1F00000000FFFF),
-        (16, 0x1F0000FF0000FF),
-        (8, 0x100F00F00F00F00F),
-        (4, 0x10C30C30C30C30C3),
-        (2, 0x1249249249249249),
-    )
-    for shift, mask in steps:
-        values = (values | (values << np.uint64(shift))) & np.uint64(mask)
-    return values
+    return curve_order(((points - low) * ((2**21 - 1) / span)).astype(np.int64))
 
 
 @dataclass(frozen=True, eq=False)

@@ -125,7 +125,8 @@ class Section:
     @property
     def tissue(self) -> NDArray[np.int64]:
         """Tissue numbers (m, n); -1 outside."""
-        return self._on_grid(self.what.volume.tissue_at(self.where))
+        tags = self.what.volume.space.mesh.cell_tags[self.where.cell]
+        return self._on_grid(np.where(self.where.inside, tags, -1))
 
     def _on_grid(self, values: NDArray[Any]) -> NDArray[Any]:
         return values.reshape(len(self.up), len(self.across), *values.shape[1:])

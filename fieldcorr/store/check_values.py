@@ -97,17 +97,16 @@ def check_fields(store: Store) -> Iterator[Finding]:
     """Mesh indices are in range; nodal fields agree with the samples."""
     if not store.has_fields:
         return
-    fields = store.fields
-    if fields.tags.size and not (
-        fields.tags.min() >= 0 and fields.tags.max() < len(fields.tissues)
-    ):
+    mesh = store.fields.volume.space.mesh
+    tags = mesh.cell_tags
+    if tags.size and not (tags.min() >= 0 and tags.max() < len(mesh.tissues)):
         yield Finding("/mesh/tags", "names a tissue that is not in /mesh/tissues")
     yield from _finite(store, "/leadfield/nodal")
     yield from _finite(store, "/mesh/points")
     points = store.array("/leadfield/points")
     chosen = _sample(len(points), SAMPLED_POINTS)
     stored = store.array("/leadfield/potential")[:, chosen]
-    difference = np.abs(fields.lead_fields(points[chosen]) - stored).max()
+    difference = np.abs(store.fields.lead_fields(points[chosen]) - stored).max()
     # float32 keeps 6e-8 of the largest nodal value, which lies at the contacts.
     if not difference <= 1e-6 * np.abs(store.array("/leadfield/nodal")).max():
         yield Finding("/leadfield/nodal", f"is {difference:.1e} V/A from /leadfield/potential")
