@@ -36,8 +36,8 @@ class TissueMesh(Protocol):
 class Space:
     """Continuous piecewise polynomials of order 1 or 2 on a tetrahedral mesh.
 
-    Nodes are the mesh's points, then, for order 2, the midpoints of its edges. Vertex numbers of the
-    mesh's cells are not checked here.
+    Nodes are the mesh's points, then, for order 2, the midpoints of its edges. The vertex numbers
+    of cells are not checked here.
     """
 
     mesh: TissueMesh

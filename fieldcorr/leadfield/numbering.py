@@ -8,9 +8,6 @@ from numpy.typing import NDArray
 from fieldcorr.contacts import Electrodes
 from fieldcorr.elements import Space, curve_order
 
-LEFT_OUT = -1
-"""Number of nodes that are not unknown (held or grounded) in a numbering."""
-
 
 def locality_order(points: NDArray[np.float64]) -> NDArray[np.int64]:
     """Order points (n, 3) along a space-filling curve with 21 bits per axis."""
@@ -23,18 +20,10 @@ def locality_order(points: NDArray[np.float64]) -> NDArray[np.int64]:
 class Numbering:
     """Which unknown each node of a space is.
 
-    Attributes
-    ----------
-    node
-        (n_dofs,) number of the unknown, or -1 for nodes that are held or grounded.
-    owner
-        (n_dofs,) electrode that a node is tied to, or -1.
-    contact
-        (E,) number of the unknown that a floating electrode is, or -1.
-    free
-        (f,) the free nodes in the order of their numbers.
-    size
-        Number of unknowns.
+    ``node`` (n_dofs,) is the number of the unknown, or -1 for nodes that are held or grounded,
+    ``owner`` (n_dofs,) the electrode that a node is tied to, or -1, ``contact`` (E,) the number of
+    the unknown that a floating electrode is, or -1. ``free`` (f,) are the free nodes in the order
+    of their numbers, ``size`` is the number of unknowns.
     """
 
     node: NDArray[np.int32]
@@ -47,17 +36,11 @@ class Numbering:
 def number_unknowns(
     space: Space, electrodes: Electrodes, floating: NDArray[np.bool_], *, pinned: bool
 ) -> Numbering:
-    """Give the unknowns of a space their numbers.
+    """Give the unknowns their numbers: free nodes, then electrodes that are ``floating`` (E,).
 
-    Parameters
-    ----------
-    space, electrodes
-        What is solved on.
-    floating
-        (E,) which electrodes are unknowns; the others are held at a given voltage.
-    pinned
-        Hold one vertex far from the electrodes at 0 V: for problems with currents only, whose
-        potential is defined up to a constant. The reaction there is zero when currents balance.
+    With ``pinned``, one vertex far from the electrodes is held at 0 V: for problems with currents
+    only, whose potential is defined up to a constant. The reaction there is zero when currents
+    balance.
     """
     owner = np.full(space.n_dofs, -1, dtype=np.int32)
     if electrodes.model == "equipotential":
@@ -69,9 +52,9 @@ def number_unknowns(
         grounded[_far_vertex(space, electrodes)] = True
     candidates = np.flatnonzero((owner < 0) & ~grounded)
     free = candidates[locality_order(space.points[candidates])]
-    node = np.full(space.n_dofs, LEFT_OUT, dtype=np.int32)
+    node = np.full(space.n_dofs, -1, dtype=np.int32)
     node[free] = np.arange(free.size, dtype=np.int32)
-    contact = np.full(len(electrodes.names), LEFT_OUT, dtype=np.int32)
+    contact = np.full(len(electrodes.names), -1, dtype=np.int32)
     contact[floating] = free.size + np.arange(int(floating.sum()), dtype=np.int32)
     tied = owner >= 0
     node[tied] = contact[owner[tied]]
@@ -79,6 +62,5 @@ def number_unknowns(
 
 
 def _far_vertex(space: Space, electrodes: Electrodes) -> int:
-    centre = electrodes.positions.mean(axis=0)
-    vertices = space.points[: space.mesh.points.shape[0]]
-    return int(np.argmax(np.einsum("ij,ij->i", vertices - centre, vertices - centre)))
+    away = space.vertices - electrodes.positions.mean(axis=0)
+    return int(np.argmax(np.einsum("ij,ij->i", away, away)))
