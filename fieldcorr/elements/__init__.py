@@ -14,7 +14,7 @@ from fieldcorr.elements.curve import curve_order
 from fieldcorr.elements.field import NodalField, Volume
 from fieldcorr.elements.locate import CellLocator, Located
 from fieldcorr.elements.nodes import EDGE_ENDS, basis, basis_gradients
-from fieldcorr.elements.space import Space
+from fieldcorr.elements.space import Space, TissueMesh
 
 __all__ = [
     "EDGE_ENDS",
@@ -22,6 +22,7 @@ __all__ = [
     "Located",
     "NodalField",
     "Space",
+    "TissueMesh",
     "Volume",
     "basis",
     "basis_gradients",
