@@ -76,9 +76,12 @@ class FieldReader:
             stored: NDArray[np.float64] = store.current[row]
             return stored
         drive = store.record("settings")["drive"]
-        options = {"mode": drive["mode"], "fractions": drive["fractions"]}
         driven: NDArray[np.float64] = contact_currents(
-            polarity[None], store.admittance, names=store.contact_names, **options
+            polarity[None],
+            store.admittance,
+            mode=drive["mode"],
+            fractions=drive["fractions"],
+            names=store.contact_names,
         )[0]
         return driven
 
