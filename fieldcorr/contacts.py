@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldcorr.errors import MeshError
+from fieldcorr.mesh.data import triangle_areas
 
 if TYPE_CHECKING:
     from fieldcorr.mesh import Mesh
@@ -72,28 +73,17 @@ def electrodes_on(
     impedance: float = 0.0,
     grounded: str | None = None,
 ) -> Electrodes:
-    """Collect the electrodes ``names`` of a mesh.
+    """Collect the electrodes ``names``, each a facet set of the mesh; see :class:`Electrodes`.
 
-    Parameters
-    ----------
-    mesh
-        A mesh with named facets.
-    names
-        Facet sets that are electrodes.
-    model, impedance
-        See :class:`Electrodes`.
-    grounded
-        Facet set held at 0 V, or None.
+    ``impedance`` is in ohm m2; ``grounded`` names the facet set held at 0 V.
     """
     facets = tuple(named_facets(mesh, name) for name in names)
-    corners = [mesh.points[f] for f in facets]
-    sizes = [
-        np.linalg.norm(np.cross(c[:, 1] - c[:, 0], c[:, 2] - c[:, 0]), axis=1) / 2 for c in corners
+    sizes = [triangle_areas(mesh.points, f) for f in facets]
+    centres = [
+        np.average(mesh.points[f].mean(axis=1), axis=0, weights=s)
+        for f, s in zip(facets, sizes, strict=True)
     ]
     areas = np.array([s.sum() for s in sizes])
-    centres = [
-        np.average(c.mean(axis=1), axis=0, weights=s) for c, s in zip(corners, sizes, strict=True)
-    ]
     ground = named_facets(mesh, grounded) if grounded else np.empty((0, 3), dtype=np.int32)
     return Electrodes(names, facets, np.array(centres), areas, model, impedance, ground)
 

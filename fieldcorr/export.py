@@ -7,6 +7,7 @@ configurations, r and neighbourhoods; ``.csv`` and ``.parquet`` hold one table o
 
 import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from types import ModuleType
@@ -64,30 +65,14 @@ def export_store(
     ``.xdmf`` say which in a comment at their end.
     """
     target = Path(path)
-    write = _writer(target)
+    write = WRITERS.get(target.suffix.lower())
+    if write is None:
+        raise ExportError(f"{target}: unknown ending; known are {', '.join(WRITERS)}")
     if table not in TABLES:
         raise ExportError(f"table {table!r}: must be one of {', '.join(TABLES)}")
     with write_beside(target, error=ExportError, force=force, inputs=[store.path]) as draft:
         write(store, draft, list(configurations), table)
         return [target.parent / file.name for file in sorted(draft.parent.iterdir())]
-
-
-Writer = Callable[[Store, Path, list[str], str], None]
-
-
-def _writer(target: Path) -> Writer:
-    writers: Mapping[str, Writer] = {
-        ".vtu": _write_mesh,
-        ".xdmf": _write_mesh,
-        ".npz": _write_npz,
-        ".mat": _write_mat,
-        ".csv": _write_csv,
-        ".parquet": _write_parquet,
-        ".h5ad": _write_h5ad,
-    }
-    if target.suffix.lower() not in writers:
-        raise ExportError(f"{target}: unknown ending; known are {', '.join(writers)}")
-    return writers[target.suffix.lower()]
 
 
 # -- fields ---------------------------------------------------------------------------------------
@@ -159,22 +144,20 @@ def _write_npz(store: Store, path: Path, _configurations: list[str], _table: str
 def _write_mat(store: Store, path: Path, _configurations: list[str], _table: str) -> None:
     from scipy.io import savemat
 
-    arrays = store_arrays(store)
-    kept = {
-        k: v for k, v in arrays.items() if not k.startswith("neighbour_i") and k != "neighbour_r"
-    }
+    arrays: dict[str, Any] = dict(store_arrays(store))
+    for name in ("neighbour_indptr", "neighbour_indices", "neighbour_r"):
+        del arrays[name]
     # MATLAB's sparse matrices are of double precision.
-    kept["neighbourhoods"] = sparse_neighbourhoods(store).astype(np.float64)
+    arrays["neighbourhoods"] = sparse_neighbourhoods(store).astype(np.float64)
     for name in ("text", "contact_name"):
-        kept[name] = arrays[name].astype(object)
-    if any(getattr(array, "nbytes", 0) >= 2**31 for array in kept.values()):
+        arrays[name] = arrays[name].astype(object)
+    if any(getattr(array, "nbytes", 0) >= 2**31 for array in arrays.values()):
         raise ExportError(f"{path.name}: an array of 2 GiB or more does not fit into a .mat file")
-    savemat(path, kept, do_compression=False)
+    savemat(path, arrays, do_compression=False)
 
 
 def _write_h5ad(store: Store, path: Path, _configurations: list[str], _table: str) -> None:
-    anndata = _extra("anndata")
-    pandas = _extra("pandas")
+    anndata, pandas = _extra("anndata"), _extra("pandas")
     data = anndata.AnnData(
         X=store.current,
         obs=pandas.DataFrame({"id": store.ids}, index=pandas.Index(list(store.texts))),
@@ -197,40 +180,36 @@ def _write_h5ad(store: Store, path: Path, _configurations: list[str], _table: st
 
 def table_blocks(store: Store, table: str) -> Iterator[Columns]:
     """Yield a table in blocks of rows, as columns by name."""
-    names = list(store.texts)
+    block = {
+        "configurations": _configuration_block,
+        "neighbourhoods": _neighbour_block,
+        "matrix": _matrix_block,
+    }[table]
     for start in range(0, len(store), BLOCK_ROWS):
-        stop = min(start + BLOCK_ROWS, len(store))
-        if table == "configurations":
-            yield _configuration_block(store, start, stop)
-        elif table == "matrix":
-            columns = dict(zip(names, store.rows(start, stop).T, strict=True))
-            yield {"configuration": np.array(names[start:stop]), **columns}
-        else:
-            yield _neighbour_block(store, start, stop)
+        yield block(store, start, min(start + BLOCK_ROWS, len(store)))
 
 
 def _configuration_block(store: Store, start: int, stop: int) -> Columns:
-    part = slice(start, stop)
-    columns: Columns = {
+    part, names = slice(start, stop), store.contact_names
+    return {
         "row": np.arange(start, stop),
         "id": store.ids[part],
         "configuration": np.array(store.texts[part]),
+        **{f"polarity {name}": store.polarity[part, e] for e, name in enumerate(names)},
+        **{f"current {name} (A)": store.current[part, e] for e, name in enumerate(names)},
     }
-    for contact, name in enumerate(store.contact_names):
-        columns[f"polarity {name}"] = store.polarity[part, contact]
-    for contact, name in enumerate(store.contact_names):
-        columns[f"current {name} (A)"] = store.current[part, contact]
-    return columns
 
 
 def _neighbour_block(store: Store, start: int, stop: int) -> Columns:
     pointers = store.indptr[start : stop + 1]
     indices, r = store.neighbour_rows(start, stop)
-    return {
-        "row": np.repeat(np.arange(start, stop), np.diff(pointers)),
-        "neighbour": indices,
-        "r": r,
-    }
+    row = np.repeat(np.arange(start, stop), np.diff(pointers))
+    return {"row": row, "neighbour": indices, "r": r}
+
+
+def _matrix_block(store: Store, start: int, stop: int) -> Columns:
+    columns = dict(zip(store.texts, store.rows(start, stop).T, strict=True))
+    return {"configuration": np.array(store.texts[start:stop]), **columns}
 
 
 def _write_csv(store: Store, path: Path, _configurations: list[str], table: str) -> None:
@@ -245,26 +224,30 @@ def _write_csv(store: Store, path: Path, _configurations: list[str], table: str)
 
 
 def _write_parquet(store: Store, path: Path, _configurations: list[str], table: str) -> None:
-    arrow = _extra("pyarrow")
-    parquet = _extra("pyarrow.parquet")
-    writer = None
-    try:
-        for block in table_blocks(store, table):
-            part = arrow.table(block)
-            writer = writer or parquet.ParquetWriter(path, part.schema)
+    arrow, parquet = _extra("pyarrow"), _extra("pyarrow.parquet")
+    parts = (arrow.table(block) for block in table_blocks(store, table))
+    first = next(parts)
+    with parquet.ParquetWriter(path, first.schema) as writer:
+        for part in chain([first], parts):
             writer.write_table(part)
-    finally:
-        if writer is not None:
-            writer.close()
 
 
 def _extra(name: str) -> ModuleType:
     """Import an optional package, or say how to get it."""
-    from importlib import import_module
-
     try:
         return import_module(name)
     except ImportError as error:
         raise MissingExtraError(
             f"this export needs {name}: pip install fieldcorr[export]"
         ) from error
+
+
+WRITERS: Mapping[str, Callable[[Store, Path, list[str], str], None]] = {
+    ".vtu": _write_mesh,
+    ".xdmf": _write_mesh,
+    ".npz": _write_npz,
+    ".mat": _write_mat,
+    ".csv": _write_csv,
+    ".parquet": _write_parquet,
+    ".h5ad": _write_h5ad,
+}

@@ -13,23 +13,14 @@ if TYPE_CHECKING:
 
 
 def cell_conductivity(model: "Model", mesh: "Mesh") -> NDArray[np.float64]:
-    """Return the conductivity tensor of every cell.
+    """Return the conductivity tensors (T, 6) S/m of all cells: xx, yy, zz, xy, xz, yz.
 
     The principal axes are those of the model: the cord runs along z, so that white matter conducts
-    ``conductivity_along_S_per_m`` along z and ``conductivity_across_S_per_m`` along x and y.
-
-    Returns
-    -------
-    (T, 6) S/m : the entries xx, yy, zz, xy, xz, yz
-
-    Raises
-    ------
-    ModelError
-        When the mesh has cells of a tissue that the model does not describe.
+    ``conductivity_along_S_per_m`` along z and ``conductivity_across_S_per_m`` along x and y. A cell
+    of a tissue that the model does not describe raises a ModelError.
     """
-    used = np.unique(mesh.cell_tags)
     table = np.zeros((len(mesh.tissues), 6))
-    for tag in used:
+    for tag in np.unique(mesh.cell_tags):
         name = mesh.tissues[tag]
         if name not in model.tissues:
             known = ", ".join(sorted(model.tissues))

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fieldcorr.elements import curve_order
 from fieldcorr.errors import CorrelationError
 
 _BITS = 10  # of each coordinate in the order along which samples are spread
@@ -59,7 +60,7 @@ def choose_samples(
     inside = np.flatnonzero(w)
     if len(inside) <= count:
         return Samples(inside, w[inside])
-    order = inside if points is None else inside[np.argsort(_curve(points[inside]), kind="stable")]
+    order = inside if points is None else inside[_curve(points[inside])]
     ends = np.cumsum(w[order])
     step = ends[-1] / count
     cuts = (np.arange(count) + np.random.default_rng(seed).random()) * step
@@ -78,12 +79,7 @@ def _checked_weight(weight: ArrayLike, n_points: int | None) -> NDArray[np.float
 
 
 def _curve(points: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the place of each point (N, 3) on a space-filling curve: bits of x, y, z in turn."""
+    """Return the order of points (N, 3) along a space-filling curve."""
     low, high = points.min(axis=0), points.max(axis=0)
     size = np.where(high > low, high - low, 1.0)
-    cell = ((points - low) / size * (2**_BITS - 1)).astype(np.int64)
-    code = np.zeros(len(points), dtype=np.int64)
-    for bit in range(_BITS):
-        for axis in range(3):
-            code |= ((cell[:, axis] >> bit) & 1) << (3 * bit + axis)
-    return code
+    return curve_order(((points - low) / size * (2**_BITS - 1)).astype(np.int64))

@@ -10,10 +10,11 @@ and then by the larger end. Inside a cell the six edges come in the order of :da
 which is the order of basix.
 """
 
+from fieldcorr.elements.curve import curve_order
 from fieldcorr.elements.field import NodalField, Volume
 from fieldcorr.elements.locate import CellLocator, Located
 from fieldcorr.elements.nodes import EDGE_ENDS, basis, basis_gradients
-from fieldcorr.elements.space import Space
+from fieldcorr.elements.space import Space, TissueMesh
 
 __all__ = [
     "EDGE_ENDS",
@@ -21,7 +22,9 @@ __all__ = [
     "Located",
     "NodalField",
     "Space",
+    "TissueMesh",
     "Volume",
     "basis",
     "basis_gradients",
+    "curve_order",
 ]

@@ -1,4 +1,4 @@
-"""Kernels of the Lagrange basis on tetrahedra: edge numbering and point location."""
+"""Kernels that find the cell of a point."""
 
 import math
 
@@ -6,89 +6,6 @@ import numba
 import numpy as np
 
 FLAT = 1e-14
-
-
-@numba.njit(cache=True)
-def sort_by_insertion(values, start, stop):  # type: ignore[no-untyped-def]
-    """Sort the few dozen ``values[start:stop]``; ``np.sort`` would take two seconds to compile."""
-    for k in range(start + 1, stop):
-        value = values[k]
-        m = k
-        while m > start and values[m - 1] > value:
-            values[m] = values[m - 1]
-            m -= 1
-        values[m] = value
-
-
-@numba.njit(cache=True)
-def sorted_edges_of_vertices(cells, edge_ends, indptr, upper):  # type: ignore[no-untyped-def]
-    """Collect, per vertex, the sorted distinct larger ends of its edges.
-
-    ``indptr`` (P + 1) holds room for every occurrence on entry and the packed offsets on return;
-    ``upper`` (6 T) is filled up to ``indptr[P]``.
-    """
-    n_points = indptr.size - 1
-    cursor = indptr[:-1].copy()
-    for t in range(cells.shape[0]):
-        for e in range(edge_ends.shape[0]):
-            a = cells[t, edge_ends[e, 0]]
-            b = cells[t, edge_ends[e, 1]]
-            low = min(a, b)
-            upper[cursor[low]] = max(a, b)
-            cursor[low] += 1
-    packed = 0
-    for p in range(n_points):
-        start = indptr[p]
-        stop = cursor[p]
-        indptr[p] = packed
-        sort_by_insertion(upper, start, stop)
-        last = -1
-        for k in range(start, stop):
-            if upper[k] != last:
-                last = upper[k]
-                upper[packed] = last
-                packed += 1
-    indptr[n_points] = packed
-
-
-@numba.njit(cache=True)
-def count_edge_occurrences(cells, edge_ends, counts):  # type: ignore[no-untyped-def]
-    """Count how often each vertex is the smaller end of a cell's edge."""
-    for t in range(cells.shape[0]):
-        for e in range(edge_ends.shape[0]):
-            low = min(cells[t, edge_ends[e, 0]], cells[t, edge_ends[e, 1]])
-            counts[low] += 1
-
-
-@numba.njit(cache=True)
-def number_cell_edges(cells, edge_ends, indptr, upper, first, out):  # type: ignore[no-untyped-def]
-    """Write the dof number ``first + edge`` of each cell's edges into ``out`` (T, 6)."""
-    for t in range(cells.shape[0]):
-        for e in range(edge_ends.shape[0]):
-            a = cells[t, edge_ends[e, 0]]
-            b = cells[t, edge_ends[e, 1]]
-            low = min(a, b)
-            high = max(a, b)
-            lo = indptr[low]
-            hi = indptr[low + 1] - 1
-            while lo < hi:
-                mid = (lo + hi) // 2
-                if upper[mid] < high:
-                    lo = mid + 1
-                else:
-                    hi = mid
-            out[t, e] = first + lo
-
-
-@numba.njit(cache=True)
-def cells_of_vertices(cells, indptr, out):  # type: ignore[no-untyped-def]
-    """Fill the vertex-to-cell lists; ``indptr`` holds the offsets."""
-    cursor = indptr[:-1].copy()
-    for t in range(cells.shape[0]):
-        for k in range(4):
-            v = cells[t, k]
-            out[cursor[v]] = t
-            cursor[v] += 1
 
 
 @numba.njit(cache=True)
@@ -152,19 +69,19 @@ def neighbour_across(cells, indptr, around, t, local):  # type: ignore[no-untype
 
 
 @numba.njit(cache=True)
-def walk_to_points(points, cells, indptr, around, start, queries, slack, limit, cell, bary):  # type: ignore[no-untyped-def]
-    """Walk from a cell near each query to the one that holds it; -1 where no walk gets there.
+def walk_to_points(points, cells, indptr, around, queries, slack, near, start, limit, cell, bary):  # type: ignore[no-untyped-def]
+    """Walk to the cells that hold the queries listed in ``near``, as far as walks get there.
 
-    ``start`` (N,) is a vertex near each query. From a cell the walk crosses the face opposite the
+    ``start`` is a vertex near each of them. From a cell the walk crosses the face opposite the
     most negative barycentric coordinate. A walk that leaves the domain tries every cell around
     the start vertex; all of them together look at ``limit`` cells at most.
     """
     lam = np.empty(4)
-    for i in range(queries.shape[0]):
+    for j in range(near.size):
+        i = near[j]
         x, y, z = queries[i, 0], queries[i, 1], queries[i, 2]
-        cell[i] = -1
         seen = 0
-        for first in range(indptr[start[i]], indptr[start[i] + 1]):
+        for first in range(indptr[start[j]], indptr[start[j] + 1]):
             t = around[first]
             for _ in range(500):
                 least = barycentric(points, cells, t, x, y, z, lam)

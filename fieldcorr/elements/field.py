@@ -31,15 +31,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class NodalField:
-    """A potential, or several, given at the nodes of a space.
-
-    Attributes
-    ----------
-    space
-        The Lagrange space.
-    values
-        (D,) V at its nodes, or (E, D) for several fields.
-    """
+    """A potential (D,) V, or several (E, D), given at the nodes of a space."""
 
     space: Space
     values: NDArray[np.floating[Any]]
@@ -52,7 +44,9 @@ class NodalField:
     def electric_field(self, where: Located | ArrayLike) -> Floats:
         """Return E = -grad phi, (N, 3) or (E, N, 3) V/m, at points (N, 3) m; NaN outside."""
         place = self._located(where)
-        return -self._combine(place, self.space.gradients(place.only_inside()))
+        inside = place.inside
+        slopes = self.space.gradients(place.cell[inside], place.barycentric[inside])
+        return -self._combine(place, slopes)
 
     def _located(self, where: Located | ArrayLike) -> Located:
         return where if isinstance(where, Located) else self.space.locate(where)
@@ -71,17 +65,9 @@ class NodalField:
 class Volume:
     """The lead fields of an array in the whole body, and with them the field of any currents.
 
-    Attributes
-    ----------
-    space
-        The Lagrange space on the mesh.
-    lead_field : contact -> (D,) V/A
-        Gives one lead field at all nodes.
-    points, weight, potential
-        (N, 3) m, (N,) m3, (E, N) V/A: samples of the compared region, their weights, and the lead
-        fields there.
-    admittance
-        (E, E) S; it tells whether the body is grounded.
+    ``lead_field(contact)`` gives one lead field (D,) V/A at all nodes of ``space``. The compared
+    region has samples ``points`` (N, 3) m with ``weight`` (N,) m3 and lead fields ``potential``
+    (E, N) V/A. ``admittance`` (E, E) S tells whether the body is grounded.
     """
 
     space: Space
@@ -110,8 +96,3 @@ class Volume:
         for contact in np.flatnonzero(currents):
             total += currents[contact] * self.lead_field(int(contact))
         return NodalField(self.space, total)
-
-    def tissue_at(self, where: Located) -> NDArray[np.int64]:
-        """Return the tissue number (N,) at located points; -1 outside."""
-        tags = self.space.mesh.cell_tags
-        return np.where(where.inside, tags[where.cell], -1).astype(np.int64)

@@ -18,15 +18,7 @@ In a broken mesh all cells can share a vertex; walks would then look at all of t
 
 @dataclass(frozen=True, eq=False)
 class Located:
-    """Points of a mesh.
-
-    Attributes
-    ----------
-    cell
-        (N,) cells that hold the points, -1 outside.
-    barycentric
-        (N, 4) barycentric coordinates there.
-    """
+    """Points of a mesh: cells (N,) that hold them, -1 outside, and barycentrics (N, 4) there."""
 
     cell: NDArray[np.int64]
     barycentric: NDArray[np.float64]
@@ -35,10 +27,6 @@ class Located:
     def inside(self) -> NDArray[np.bool_]:
         """Which points lie in the mesh, (N,)."""
         return self.cell >= 0
-
-    def only_inside(self) -> "Located":
-        """Return the points that lie in the mesh."""
-        return Located(self.cell[self.inside], self.barycentric[self.inside])
 
 
 class CellLocator:
@@ -64,11 +52,11 @@ class CellLocator:
         used = self._points[self._vertices]
         self._tree = cKDTree(used)
         self._low, self._high = used.min(axis=0, initial=np.inf), used.max(axis=0, initial=-np.inf)
-        counts = np.bincount(self._cells.ravel(), minlength=self._points.shape[0])
-        self._indptr = np.zeros(counts.size + 1, dtype=np.int64)
-        np.cumsum(counts, out=self._indptr[1:])
-        self._around = np.empty(self._indptr[-1], dtype=np.int32)
-        _kernels.cells_of_vertices(self._cells, self._indptr, self._around)
+        # The cells around vertex v are around[indptr[v]:indptr[v + 1]], ascending.
+        corners = self._cells.ravel()
+        self._around = (np.argsort(corners, kind="stable") // 4).astype(np.int32)
+        counts = np.bincount(corners, minlength=len(self._points))
+        self._indptr = np.concatenate([[0], np.cumsum(counts)])
 
     def locate(self, queries: ArrayLike) -> Located:
         """Find the cells of points (N, 3); what is not finite lies outside."""
@@ -79,29 +67,21 @@ class CellLocator:
         # The box also keeps distances finite, without which the tree knows no nearest vertex.
         near = np.flatnonzero(((x >= self._low - pad) & (x <= self._high + pad)).all(axis=1))
         if near.size:
-            cell[near], bary[near] = self._locate_in_box(np.ascontiguousarray(x[near]))
+            start = self._vertices[self._tree.query(x[near])[1]]
+            mesh, around = (self._points, self._cells), (self._indptr, self._around)
+            _kernels.walk_to_points(
+                *mesh, *around, x, INSIDE_SLACK, near, start, WALK_LIMIT, cell, bary
+            )
+            todo = near[cell[near] < 0]
+            if todo.size:
+                _kernels.search_all_cells(*mesh, x, INSIDE_SLACK, todo, cell, bary)
         return Located(cell, bary)
-
-    def _locate_in_box(
-        self, x: NDArray[np.float64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        cell = np.full(x.shape[0], -1, dtype=np.int64)
-        bary = np.zeros((x.shape[0], 4))
-        start = self._vertices[self._tree.query(x)[1]]
-        mesh = (self._points, self._cells)
-        _kernels.walk_to_points(
-            *mesh, self._indptr, self._around, start, x, INSIDE_SLACK, WALK_LIMIT, cell, bary
-        )
-        todo = np.flatnonzero(cell < 0)
-        if todo.size:
-            _kernels.search_all_cells(*mesh, x, INSIDE_SLACK, todo, cell, bary)
-        return cell, bary
 
 
 def _as_points(queries: ArrayLike) -> NDArray[np.float64]:
-    """Return points as (N, 3) float64; a single point may be given as (3,)."""
+    """Return points as a new (N, 3) float64 array; a single point may be given as (3,)."""
     try:
-        x = np.asarray(queries, dtype=np.float64)
+        x = np.array(queries, dtype=np.float64, order="C")
     except (TypeError, ValueError) as error:
         raise FieldError(f"points: numbers (N, 3) in m are needed: {error}") from None
     if x.size == 0:

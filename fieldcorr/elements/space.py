@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fieldcorr.elements.locate import CellLocator, Located
-from fieldcorr.elements.nodes import Edges, basis_gradients
+from fieldcorr.elements.nodes import EDGE_ENDS, TRIANGLE_EDGE_ENDS, basis_gradients
 from fieldcorr.errors import FieldError
 
 
@@ -36,12 +36,8 @@ class TissueMesh(Protocol):
 class Space:
     """Continuous piecewise polynomials of order 1 or 2 on a tetrahedral mesh.
 
-    Attributes
-    ----------
-    mesh
-        The mesh; vertex numbers of its cells are not checked here.
-    order
-        1 or 2. Nodes are the mesh points, then the edge midpoints.
+    Nodes are the mesh's points, then, for order 2, the midpoints of its edges. The vertex numbers
+    of cells are not checked here.
     """
 
     mesh: TissueMesh
@@ -51,10 +47,6 @@ class Space:
         if np.ndim(self.order) != 0 or self.order not in (1, 2):
             raise FieldError(f"order {self.order!r}: elements have order 1 or 2")
         object.__setattr__(self, "order", int(self.order))
-
-    @cached_property
-    def _edges(self) -> Edges:
-        return Edges.of_mesh(self.cells, self.mesh.points.shape[0])
 
     @cached_property
     def cells(self) -> NDArray[np.int32]:
@@ -69,27 +61,25 @@ class Space:
     @cached_property
     def cell_dofs(self) -> NDArray[np.int32]:
         """Node numbers of the cells, (T, 4) or (T, 10)."""
-        return self.cells if self.order == 1 else self._edges.nodes_of(self.cells)
+        return self._dofs(self.cells, EDGE_ENDS)
+
+    def facet_dofs(self, facets: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Return the node numbers (F, 3) or (F, 6) of triangles (F, 3) of the mesh."""
+        return self._dofs(np.ascontiguousarray(facets, dtype=np.int32), TRIANGLE_EDGE_ENDS)
 
     @property
     def n_dofs(self) -> int:
         """Number of nodes."""
-        n_points = int(self.mesh.points.shape[0])
-        return n_points if self.order == 1 else n_points + int(self._edges.upper.size)
+        return len(self.vertices) + (len(self._edge_keys) if self.order == 2 else 0)
 
     @cached_property
     def points(self) -> NDArray[np.float64]:
         """Coordinates of the nodes, (n_dofs, 3)."""
         if self.order == 1:
             return self.vertices
-        ends = self._edges.vertices()
+        ends = self._edges
         middle = 0.5 * (self.vertices[ends[:, 0]] + self.vertices[ends[:, 1]])
         return np.concatenate([self.vertices, middle])
-
-    def facet_dofs(self, facets: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Return the node numbers (F, 3) or (F, 6) of triangles (F, 3) of the mesh."""
-        facets = np.ascontiguousarray(facets, dtype=np.int32)
-        return facets if self.order == 1 else self._edges.nodes_of(facets)
 
     @cached_property
     def vertex_transfer(self) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
@@ -103,9 +93,31 @@ class Space:
         weights = np.tile(np.array([1.0, 0.0]), (own.size, 1))
         if self.order == 1:
             return parents, weights
-        ends = self._edges.vertices()
-        halves = np.full(ends.shape, 0.5)
-        return np.concatenate([parents, ends]), np.concatenate([weights, halves])
+        halves = np.full(self._edges.shape, 0.5)
+        return np.concatenate([parents, self._edges]), np.concatenate([weights, halves])
+
+    # -- edges ------------------------------------------------------------------------------------
+
+    def _keys(self, simplices: NDArray[np.int32], ends: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return one number per edge of each simplex, in the order of smaller, then larger end."""
+        one, other = simplices[:, ends[:, 0]], simplices[:, ends[:, 1]]
+        return np.minimum(one, other) * np.int64(len(self.vertices)) + np.maximum(one, other)
+
+    @cached_property
+    def _edge_keys(self) -> NDArray[np.int64]:
+        keys = np.sort(self._keys(self.cells, EDGE_ENDS), axis=None)
+        return keys[np.diff(keys, prepend=-1) > 0]  # np.unique would hash, at ten times the time
+
+    @cached_property
+    def _edges(self) -> NDArray[np.int32]:
+        """Both ends (edges, 2) of every edge, smaller first."""
+        return np.stack(np.divmod(self._edge_keys, len(self.vertices)), axis=1).astype(np.int32)
+
+    def _dofs(self, simplices: NDArray[np.int32], ends: NDArray[np.int64]) -> NDArray[np.int32]:
+        if self.order == 1:
+            return simplices
+        edges = np.searchsorted(self._edge_keys, self._keys(simplices, ends))
+        return np.concatenate([simplices, len(self.vertices) + edges.astype(np.int32)], axis=1)
 
     # -- points inside the mesh -------------------------------------------------------------------
 
@@ -134,13 +146,15 @@ class Space:
         """Return the centroids of some cells (N,) as located points."""
         return Located(cells, np.full((cells.size, 4), 0.25))
 
-    def gradients(self, where: Located) -> NDArray[np.float64]:
-        """Return the gradients (N, 4 | 10, 3) 1/m of the basis at points inside the mesh."""
-        corners = self.vertices[self.cells[where.cell]]
+    def gradients(
+        self, cells: NDArray[np.int64], barycentric: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return the gradients (N, 4 | 10, 3) 1/m of the basis at barycentrics (N, 4) of cells."""
+        corners = self.vertices[self.cells[cells]]
         # Columns of the inverse edge matrix are the gradients of barycentrics 1 to 3; that of the
         # first one follows, because all four sum to 1.
         inverse = np.linalg.inv(corners[:, 1:] - corners[:, :1])
         slopes = np.concatenate([-inverse.sum(axis=2, keepdims=True), inverse], axis=2)
-        table = basis_gradients(where.barycentric, self.order)
+        table = basis_gradients(barycentric, self.order)
         gradients: NDArray[np.float64] = np.einsum("nkl,ndl->nkd", table, slopes)
         return gradients

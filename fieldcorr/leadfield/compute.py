@@ -1,13 +1,14 @@
 """From model and mesh to the lead field.
 
-Electrodes with a voltage (equipotential, contact impedance) are solved with one
-of them at 1 V and the others at 0 V, which gives the admittance matrix Y and, through its inverse,
-the potential per ampere; the uniform-current model is solved per ampere directly.
+Electrodes with a voltage (equipotential, contact impedance) are solved with one of them at 1 V and
+the others at 0 V, which gives the admittance matrix Y and, through its inverse, the potential per
+ampere; the uniform-current model is solved per ampere directly.
 """
 
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
@@ -18,7 +19,6 @@ from fieldcorr._parallel import threads as thread_count
 from fieldcorr.contacts import Electrodes, electrodes_of
 from fieldcorr.elements import Space
 from fieldcorr.errors import FieldError, IdentityError
-from fieldcorr.fem.assembly import geometry_tensors
 from fieldcorr.fem.solve import Solution, solve_block, solve_direct
 from fieldcorr.leadfield import _kernels
 from fieldcorr.leadfield.data import LeadField
@@ -41,25 +41,21 @@ IDENTITY_LIMIT = 1e-5
 """Largest relative defect of an identity at the default tolerance; grows with looser ones."""
 
 
-class Stages:
-    """Reports and times the stages of a computation."""
+@contextmanager
+def _stage(
+    name: str, times: dict[str, float], progress: StageProgress | None
+) -> Iterator[Callable[[float], None]]:
+    """Report and time a stage; yields a function that reports the share done."""
 
-    def __init__(self, progress: StageProgress | None) -> None:
-        self.times: dict[str, float] = {}
-        self._progress = progress
+    def report(share: float) -> None:
+        if progress is not None:
+            progress(name, share)
 
-    @contextmanager
-    def stage(self, name: str) -> Iterator[Callable[[float], None]]:
-        """Time a stage; yields a function that reports the share done."""
-        started = time.perf_counter()
-        self._report(name, 0.0)
-        yield lambda share: self._report(name, share)
-        self.times[name] = time.perf_counter() - started
-        self._report(name, 1.0)
-
-    def _report(self, name: str, share: float) -> None:
-        if self._progress is not None:
-            self._progress(name, share)
+    started = time.perf_counter()
+    report(0.0)
+    yield report
+    times[name] = time.perf_counter() - started
+    report(1.0)
 
 
 def compute_lead_field(
@@ -108,22 +104,19 @@ def compute_lead_field(
     tolerance = model.solver.tolerance if tolerance is None else float(tolerance)
     if not 0.0 < tolerance < 1.0:
         raise FieldError(f"tolerance {tolerance}: must lie between 0 and 1")
-    stages = Stages(progress)
+    times: dict[str, float] = {}
+    stage = partial(_stage, times=times, progress=progress)
     with thread_count(threads):
-        with stages.stage("assemble"):
+        with stage("assemble"):
             electrodes = electrodes_of(model, mesh)
             space = Space(mesh, order)
-            conductivity = cell_conductivity(model, mesh)
-            system = build_system(space, conductivity, electrodes)
-        with stages.stage("solve") as report:
+            system = build_system(space, cell_conductivity(model, mesh), electrodes)
+        with stage("solve") as report:
             basis, admittance, solution = solve_electrodes(system, tolerance, report, method=method)
-        with stages.stage("identities"):
+        with stage("identities"):
             nodal = per_ampere(basis, admittance, electrodes)
-            identities = structural_identities(
-                system, conductivity, basis, admittance, nodal, tolerance
-            )
-        with stages.stage("region"):
-            region = compared_region(model, mesh)
+            identities = structural_identities(system, basis, admittance, nodal, tolerance)
+        with stage("region"):
             lead_field = LeadField(
                 electrodes.names,
                 electrodes.positions,
@@ -131,11 +124,11 @@ def compute_lead_field(
                 0.5 * (admittance + admittance.T),
                 np.ascontiguousarray(nodal.T),
                 space,
-                region,
+                compared_region(model, mesh),
                 solution.residuals,
                 solution.iterations,
                 identities,
-                stages.times,
+                times,
             )
             lead_field.gram  # noqa: B018 - computed here, under the chosen number of threads
     return lead_field
@@ -150,15 +143,10 @@ def solve_electrodes(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], Solution]:
     """Solve for every electrode of a system.
 
-    Returns
-    -------
-    basis : (n_dofs, E)
-        Potential with electrode a at 1 V and the others at 0 V; for the uniform-current model the
-        potential with balanced unit currents, turned into the same form.
-    admittance : (E, E) S
-        Not yet symmetrised, so that its asymmetry can be judged.
-    solution
-        Residuals and iterations.
+    Returns the potentials (n_dofs, E) with electrode a at 1 V and the others at 0 V (those of the
+    uniform-current model, solved with balanced unit currents, are turned into that form), the
+    admittance (E, E) S, not yet symmetrised, so that its asymmetry can be judged, and the solution
+    with residuals and iterations.
     """
 
     def follow(iteration: int, residual: float) -> None:
@@ -221,8 +209,7 @@ def per_ampere(
     basis: NDArray[np.float64], admittance: NDArray[np.float64], electrodes: Electrodes
 ) -> NDArray[np.float64]:
     """Turn potentials per volt (n_dofs, E) into potentials per ampere (n_dofs, E)."""
-    symmetric = 0.5 * (admittance + admittance.T)
-    weights = contact_impedances(symmetric, electrodes)
+    weights = contact_impedances(admittance, electrodes)
     out = np.empty_like(basis)
     run_ranges(_kernels.transform_rows, len(basis), basis, np.ascontiguousarray(weights), out)
     return out
@@ -232,14 +219,14 @@ def contact_impedances(
     admittance: NDArray[np.float64], electrodes: Electrodes
 ) -> NDArray[np.float64]:
     """Return (E, E) ohm: the contacts' voltages per ampere, for balanced currents if insulated."""
+    symmetric = 0.5 * (admittance + admittance.T)
     if electrodes.is_grounded:
-        return np.asarray(np.linalg.inv(admittance))
-    return balanced_inverse(admittance)
+        return np.asarray(np.linalg.inv(symmetric))
+    return balanced_inverse(symmetric)
 
 
 def structural_identities(
     system: System,
-    conductivity: NDArray[np.float64],
     basis: NDArray[np.float64],
     admittance: NDArray[np.float64],
     nodal: NDArray[np.float64],
@@ -263,7 +250,7 @@ def structural_identities(
     if not system.electrodes.is_grounded:
         defects["row sums"] = float(np.abs(admittance.sum(axis=1)).max()) / size
         defects["current balance"] = float(np.abs(admittance.sum(axis=0)).max()) / size
-    defects |= _energy_defects(system, conductivity, basis, admittance, nodal)
+    defects |= _energy_defects(system, basis, admittance, nodal)
     limit = IDENTITY_LIMIT * max(1.0, tolerance / 1e-8)
     for name, defect in defects.items():
         if not defect <= limit:
@@ -273,15 +260,8 @@ def structural_identities(
     return defects
 
 
-def _mixed(fields: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return sum_a weights_a fields[:, a], in the same order of summation everywhere."""
-    mixed: NDArray[np.float64] = np.einsum("na,a->n", fields, weights)
-    return mixed
-
-
 def _energy_defects(
     system: System,
-    conductivity: NDArray[np.float64],
     basis: NDArray[np.float64],
     admittance: NDArray[np.float64],
     nodal: NDArray[np.float64],
@@ -292,13 +272,13 @@ def _energy_defects(
     voltage, one, other = np.cos(1.0 + numbers), np.cos(2.0 + 3.0 * numbers), np.sin(numbers)
     if not electrodes.is_grounded:
         voltage, one, other = (v - v.mean() for v in (voltage, one, other))
-    tensors = geometry_tensors(system.space.vertices, system.space.cells, conductivity)
-    at_contacts = contact_impedances(0.5 * (admittance + admittance.T), electrodes)
-    u, v = _mixed(nodal, one), _mixed(nodal, other)
-    mutual = system.power(tensors, (u, at_contacts @ one), (v, at_contacts @ other))
+    at_contacts = contact_impedances(admittance, electrodes)
+    # einsum without BLAS: one order of summation everywhere.
+    u, v = (np.einsum("na,a->n", nodal, currents) for currents in (one, other))
+    mutual = system.power((u, at_contacts @ one), (v, at_contacts @ other))
     scale = np.sqrt((one @ at_contacts @ one) * (other @ at_contacts @ other))
-    field = _mixed(basis, voltage)
-    lost = system.power(tensors, (field, voltage), (field, voltage))
+    field = np.einsum("na,a->n", basis, voltage)
+    lost = system.power((field, voltage), (field, voltage))
     supplied = float(voltage @ admittance @ voltage)
     faces = at_contacts
     if electrodes.model != "impedance":

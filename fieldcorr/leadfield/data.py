@@ -43,12 +43,8 @@ class LeadField:
         (E, E) S, symmetric: currents = admittance @ voltages.
     nodal
         (E, n_dofs) V/A at all nodes of the space.
-    space, region
-        The Lagrange space and the compared region.
-    residuals
-        (E,) true relative residuals of the solves.
-    iterations
-        Conjugate-gradient steps.
+    residuals, iterations
+        (E,) true relative residuals of the solves; conjugate-gradient steps.
     identities
         Relative defects of the structural identities, see ``compute_lead_field``.
     times
@@ -128,16 +124,9 @@ class LeadField:
         (phi(z + h) - 2 phi(z) + phi(z - h)) / h^2 with h = FIBRE_STEP_M, the activating function of
         a fibre along z.
         """
-        return self.second_difference(self.points)
-
-    def second_difference(
-        self, points: ArrayLike, *, step: float = FIBRE_STEP_M
-    ) -> NDArray[np.float64]:
-        """Return (phi(z + h) - 2 phi + phi(z - h)) / h^2, (E, N) V/m2 per A, at points (N, 3)."""
-        x = np.asarray(points, dtype=np.float64)
-        shift = np.array([0.0, 0.0, step])
-        ahead, here, behind = (self.potential_at(x + s * shift) for s in (1.0, 0.0, -1.0))
-        return (ahead - 2.0 * here + behind) / step**2
+        shift = np.array([0.0, 0.0, FIBRE_STEP_M])
+        ahead, here, behind = (self.potential_at(self.points + s * shift) for s in (1.0, 0.0, -1.0))
+        return (ahead - 2.0 * here + behind) / FIBRE_STEP_M**2
 
     @cached_property
     def gram(self) -> NDArray[np.float64]:
@@ -154,7 +143,13 @@ class LeadField:
         # Removing the mean first keeps the digits that a difference of large sums would lose.
         shares = np.einsum("nk,kij->ni", self.region.moments, mass)
         values -= np.einsum("ni,nia->a", shares, values[numbers]) / float(self.weight.sum())
-        return _gram_of_nodal(values, numbers, self.region.moments, mass)
+        blocks = -(-len(numbers) // CELL_BLOCK)
+        partial = np.zeros((blocks, values.shape[1], values.shape[1]))
+        moments = np.ascontiguousarray(self.region.moments)
+        arrays = values, numbers, moments, mass
+        run_ranges(_kernels.weighted_gram, blocks, *arrays, CELL_BLOCK, partial)
+        gram: NDArray[np.float64] = partial.sum(axis=0)
+        return 0.5 * (gram + gram.T)
 
     def gram_of(self, measure: str) -> NDArray[np.float64]:
         """Return the Gram matrix (E, E) of a linear measure.
@@ -169,21 +164,6 @@ class LeadField:
         if measure == "activating":
             return sum_of_grams(self.activating[None], self.weight)
         raise FieldError(f"measure {measure!r}: must be one of {', '.join(LINEAR_MEASURES)}")
-
-
-def _gram_of_nodal(
-    values: NDArray[np.float64],
-    dofs: NDArray[np.int32],
-    moments: NDArray[np.float64],
-    mass: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """Integrate w u_a u_b over the region."""
-    blocks = (dofs.shape[0] + CELL_BLOCK - 1) // CELL_BLOCK
-    partial = np.zeros((blocks, values.shape[1], values.shape[1]))
-    arrays = values, dofs, np.ascontiguousarray(moments), mass
-    run_ranges(_kernels.weighted_gram, blocks, *arrays, CELL_BLOCK, partial)
-    gram: NDArray[np.float64] = partial.sum(axis=0)
-    return 0.5 * (gram + gram.T)
 
 
 def sum_of_grams(samples: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -5,18 +5,20 @@ active contacts held (or fed) and off contacts floating as unknowns. Nothing her
 admittance matrix or the lead fields.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fieldcorr._parallel import threads as thread_count
-from fieldcorr.contacts import Electrodes, electrodes_of
+from fieldcorr.contacts import electrodes_of
 from fieldcorr.elements import Space
 from fieldcorr.errors import DriveError
 from fieldcorr.fem.solve import solve_block
-from fieldcorr.leadfield.system import build_system, contact_loads
+from fieldcorr.leadfield.system import System, build_system, contact_loads
 from fieldcorr.tissue import cell_conductivity
 
 if TYPE_CHECKING:
@@ -69,13 +71,14 @@ def solve_configurations(
     order = model.solver.order if order is None else order
     tolerance = model.solver.tolerance if tolerance is None else tolerance
     electrodes = electrodes_of(model, mesh)
-    space = Space(mesh, order)
-    conductivity = cell_conductivity(model, mesh)
+    if currents is None and electrodes.model == "uniform-current":
+        raise DriveError("a voltage drive needs equipotential contacts or contact impedance")
+    build = partial(build_system, Space(mesh, order), cell_conductivity(model, mesh), electrodes)
     with thread_count(threads):
         rows = [
-            _solve_voltages(space, conductivity, electrodes, row, tolerance)
+            _solve_voltages(build, row, tolerance)
             if currents is None
-            else _solve_currents(space, conductivity, electrodes, currents[k], tolerance)
+            else _solve_currents(build, currents[k], tolerance)
             for k, row in enumerate(np.asarray(polarity, dtype=np.int8))
         ]
     return DirectSolution(*(np.stack(part) for part in zip(*rows, strict=True)))
@@ -85,16 +88,10 @@ Row = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 
 
 def _solve_voltages(
-    space: Space,
-    conductivity: NDArray[np.float64],
-    electrodes: Electrodes,
-    polarity: NDArray[np.int8],
-    tolerance: float,
+    build: Callable[..., System], polarity: NDArray[np.int8], tolerance: float
 ) -> Row:
     """Hold the active contacts at +-1/2 V and let the others float."""
-    if electrodes.model == "uniform-current":
-        raise DriveError("a voltage drive needs equipotential contacts or contact impedance")
-    system = build_system(space, conductivity, electrodes, floating=polarity == 0)
+    system = build(floating=polarity == 0)
     held = 0.5 * polarity.astype(np.float64)[:, None]
     rhs = -np.asarray(system.coupling @ held)
     x = solve_block(system.matrix, system.hierarchy, rhs, tolerance=tolerance).x
@@ -103,24 +100,20 @@ def _solve_voltages(
 
 
 def _solve_currents(
-    space: Space,
-    conductivity: NDArray[np.float64],
-    electrodes: Electrodes,
-    currents: NDArray[np.float64],
-    tolerance: float,
+    build: Callable[..., System], currents: NDArray[np.float64], tolerance: float
 ) -> Row:
     """Feed each contact its current; all of them float."""
-    count = len(electrodes.names)
-    system = build_system(space, conductivity, electrodes, floating=np.ones(count, dtype=bool))
+    system = build(floating=np.ones(len(currents), dtype=bool))
+    held = np.zeros((len(currents), 1))
     rhs = np.zeros((system.numbering.size, 1))
-    loads = contact_loads(space, electrodes)
-    if electrodes.model == "uniform-current":
+    loads = contact_loads(system.space, system.electrodes)
+    if system.electrodes.model == "uniform-current":
         rhs[: system.numbering.free.size, 0] = (loads.T @ currents)[system.numbering.free]
     else:
         rhs[system.numbering.contact, 0] = currents
     x = solve_block(system.matrix, system.hierarchy, rhs, tolerance=tolerance).x
-    nodal = system.nodal(x, np.zeros((count, 1)))[:, 0]
+    nodal = system.nodal(x, held)[:, 0]
     faces = np.asarray(loads @ nodal)
-    if electrodes.model == "impedance":
-        faces = system.voltages(x, np.zeros((count, 1)))[:, 0]
+    if system.electrodes.model == "impedance":
+        faces = system.voltages(x, held)[:, 0]
     return np.array(currents), faces, nodal

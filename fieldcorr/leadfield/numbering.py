@@ -6,53 +6,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldcorr.contacts import Electrodes
-from fieldcorr.elements import Space
-
-LEFT_OUT = -1
-"""Number of nodes that are not unknown (held or grounded) in a numbering."""
+from fieldcorr.elements import Space, curve_order
 
 
 def locality_order(points: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Order points (n, 3) along a Morton curve with 21 bits per axis."""
+    """Order points (n, 3) along a space-filling curve with 21 bits per axis."""
     low = points.min(axis=0)
     span = float(np.max(points.max(axis=0) - low)) or 1.0
-    grid = ((points - low) * ((2**21 - 1) / span)).astype(np.uint64)
-    code = np.zeros(points.shape[0], dtype=np.uint64)
-    for axis in range(3):
-        code |= _spread_bits(grid[:, axis]) << np.uint64(axis)
-    return np.argsort(code, kind="stable")
-
-
-def _spread_bits(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Insert two zero bits between the lowest 21 bits of each number."""
-    steps = (
-        (32, 0x1F00000000FFFF),
-        (16, 0x1F0000FF0000FF),
-        (8, 0x100F00F00F00F00F),
-        (4, 0x10C30C30C30C30C3),
-        (2, 0x1249249249249249),
-    )
-    for shift, mask in steps:
-        values = (values | (values << np.uint64(shift))) & np.uint64(mask)
-    return values
+    return curve_order(((points - low) * ((2**21 - 1) / span)).astype(np.int64))
 
 
 @dataclass(frozen=True, eq=False)
 class Numbering:
     """Which unknown each node of a space is.
 
-    Attributes
-    ----------
-    node
-        (n_dofs,) number of the unknown, or -1 for nodes that are held or grounded.
-    owner
-        (n_dofs,) electrode that a node is tied to, or -1.
-    contact
-        (E,) number of the unknown that a floating electrode is, or -1.
-    free
-        (f,) the free nodes in the order of their numbers.
-    size
-        Number of unknowns.
+    ``node`` (n_dofs,) is the number of the unknown, or -1 for nodes that are held or grounded,
+    ``owner`` (n_dofs,) the electrode that a node is tied to, or -1, ``contact`` (E,) the number of
+    the unknown that a floating electrode is, or -1. ``free`` (f,) are the free nodes in the order
+    of their numbers, ``size`` is the number of unknowns.
     """
 
     node: NDArray[np.int32]
@@ -65,17 +36,11 @@ class Numbering:
 def number_unknowns(
     space: Space, electrodes: Electrodes, floating: NDArray[np.bool_], *, pinned: bool
 ) -> Numbering:
-    """Give the unknowns of a space their numbers.
+    """Give the unknowns their numbers: free nodes, then electrodes that are ``floating`` (E,).
 
-    Parameters
-    ----------
-    space, electrodes
-        What is solved on.
-    floating
-        (E,) which electrodes are unknowns; the others are held at a given voltage.
-    pinned
-        Hold one vertex far from the electrodes at 0 V: for problems with currents only, whose
-        potential is defined up to a constant. The reaction there is zero when currents balance.
+    With ``pinned``, one vertex far from the electrodes is held at 0 V: for problems with currents
+    only, whose potential is defined up to a constant. The reaction there is zero when currents
+    balance.
     """
     owner = np.full(space.n_dofs, -1, dtype=np.int32)
     if electrodes.model == "equipotential":
@@ -87,9 +52,9 @@ def number_unknowns(
         grounded[_far_vertex(space, electrodes)] = True
     candidates = np.flatnonzero((owner < 0) & ~grounded)
     free = candidates[locality_order(space.points[candidates])]
-    node = np.full(space.n_dofs, LEFT_OUT, dtype=np.int32)
+    node = np.full(space.n_dofs, -1, dtype=np.int32)
     node[free] = np.arange(free.size, dtype=np.int32)
-    contact = np.full(len(electrodes.names), LEFT_OUT, dtype=np.int32)
+    contact = np.full(len(electrodes.names), -1, dtype=np.int32)
     contact[floating] = free.size + np.arange(int(floating.sum()), dtype=np.int32)
     tied = owner >= 0
     node[tied] = contact[owner[tied]]
@@ -97,6 +62,5 @@ def number_unknowns(
 
 
 def _far_vertex(space: Space, electrodes: Electrodes) -> int:
-    centre = electrodes.positions.mean(axis=0)
-    vertices = space.points[: space.mesh.points.shape[0]]
-    return int(np.argmax(np.einsum("ij,ij->i", vertices - centre, vertices - centre)))
+    away = space.vertices - electrodes.positions.mean(axis=0)
+    return int(np.argmax(np.einsum("ij,ij->i", away, away)))

@@ -22,16 +22,9 @@ if TYPE_CHECKING:
 class ComparedRegion:
     """Cells of the compared region.
 
-    Attributes
-    ----------
-    cells
-        (N,) int64 numbers of the cells.
-    moments
-        (N, 4) m3: volume of the cell times the window at its vertices.
-    points
-        (N, 3) m, centroids.
-    weight
-        (N,) m3: the integral of the window over the cell.
+    ``cells`` (N,) are their numbers, ``moments`` (N, 4) m3 the cell's volume times the window at
+    its vertices, ``points`` (N, 3) m the centroids and ``weight`` (N,) m3 the integrals of the
+    window.
     """
 
     cells: NDArray[np.int64]
@@ -55,17 +48,6 @@ def window(
     return 0.5 * (1.0 + np.cos(np.pi * s))
 
 
-def _inside(model: "Model", centroids: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Apply the half and the box of the model's region to cell centroids."""
-    region = model.region
-    keep = np.ones(centroids.shape[0], dtype=bool)
-    if region.half == "dorsal":
-        keep &= centroids[:, 1] > 1e-3 * model.geometry.cord_dorsal_mm
-    for axis, limits in enumerate(region.box_mm or ()):
-        keep &= (centroids[:, axis] >= 1e-3 * limits[0]) & (centroids[:, axis] <= 1e-3 * limits[1])
-    return keep
-
-
 def compared_region(model: "Model", mesh: "Mesh") -> ComparedRegion:
     """Find the cells of the compared region and their weights.
 
@@ -84,7 +66,11 @@ def compared_region(model: "Model", mesh: "Mesh") -> ComparedRegion:
         1e-3 * model.region.taper_mm,
     )
     centroids = corners.mean(axis=1)
-    keep = _inside(model, centroids) & (weights.sum(axis=1) > 0.0)
+    keep = weights.sum(axis=1) > 0.0
+    if model.region.half == "dorsal":
+        keep &= centroids[:, 1] > 1e-3 * model.geometry.cord_dorsal_mm
+    for along, (low, high) in zip(centroids.T, model.region.box_mm or (), strict=False):
+        keep &= (along >= 1e-3 * low) & (along <= 1e-3 * high)
     if not keep.any():
         raise ModelError(
             f"{model.path}: [region] holds no cell of the mesh"

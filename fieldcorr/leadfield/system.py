@@ -24,34 +24,27 @@ from fieldcorr.fem.assembly import geometry_tensors
 from fieldcorr.fem.reference import facet_load_vector, facet_mass_tensor, stiffness_tensor
 from fieldcorr.leadfield import _kernels
 from fieldcorr.leadfield.numbering import Numbering, number_unknowns
+from fieldcorr.mesh.data import triangle_areas
 
 
 @dataclass(frozen=True, eq=False)
 class System:
-    """A volume conductor ready to be solved.
+    """A volume conductor with electrodes, ready to be solved.
 
-    Attributes
-    ----------
-    matrix
-        (n, n) over the unknowns.
-    coupling
-        (n, E) between the unknowns and the electrodes' voltages; columns of floating electrodes
-        are empty.
-    contact_block
-        (E, E) between held electrodes.
-    numbering
-        Which node is which unknown.
-    hierarchy
-        Preconditioner of ``matrix``.
+    ``matrix`` (n, n) acts on the unknowns, which ``numbering`` names, and ``hierarchy`` is its
+    preconditioner. ``coupling`` (n, E) lies between the unknowns and the electrodes' voltages
+    (columns of floating electrodes are empty), ``contact_block`` (E, E) between held electrodes.
+    ``tensors`` (T, 6) are the geometry tensors of the cells.
     """
 
     space: Space
     electrodes: Electrodes
+    numbering: Numbering
+    tensors: NDArray[np.float64]
     matrix: scipy.sparse.csr_matrix
+    hierarchy: Hierarchy
     coupling: scipy.sparse.csc_matrix
     contact_block: NDArray[np.float64]
-    numbering: Numbering
-    hierarchy: Hierarchy
 
     def nodal(self, x: NDArray[np.float64], held: NDArray[np.float64]) -> NDArray[np.float64]:
         """Spread unknowns (n, m) and electrode voltages (E, m) over all nodes, (n_dofs, m)."""
@@ -75,18 +68,16 @@ class System:
 
     def power(
         self,
-        tensors: NDArray[np.float64],
         first: tuple[NDArray[np.float64], NDArray[np.float64]],
         second: tuple[NDArray[np.float64], NDArray[np.float64]],
     ) -> float:
         """Return the integral of sigma grad u . grad v, plus (1/z) (u - U)(v - V) in the layers.
 
-        Each of ``first`` and ``second`` is (nodal values, contact voltages); ``tensors`` (T, 6) are
-        the cells' geometry tensors.
+        Each of ``first`` and ``second`` is (nodal values, contact voltages).
         """
         (u, voltage_u), (v, voltage_v) = first, second
         dofs, reference = self.space.cell_dofs, stiffness_tensor(self.space.order)
-        power = float(_kernels.mutual_energy(u, v, dofs, tensors, reference))
+        power = float(_kernels.mutual_energy(u, v, dofs, self.tensors, reference))
         if self.electrodes.model != "impedance":
             return power
         mass = facet_mass_tensor(self.space.order)
@@ -106,9 +97,7 @@ def contact_loads(space: Space, electrodes: Electrodes) -> scipy.sparse.csr_matr
     load = facet_load_vector(space.order)
     rows, columns, values = [], [], []
     for e, facets in enumerate(electrodes.facets):
-        corners = space.vertices[facets]
-        cross = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-        share = 0.5 * np.linalg.norm(cross, axis=1) / electrodes.areas[e]
+        share = triangle_areas(space.vertices, facets) / electrodes.areas[e]
         columns.append(space.facet_dofs(facets).ravel())
         values.append((share[:, None] * load).ravel())
         rows.append(np.full(columns[-1].size, e))
@@ -123,54 +112,40 @@ def build_system(
     *,
     floating: NDArray[np.bool_] | None = None,
 ) -> System:
-    """Assemble the system with the given electrodes floating (by default none).
+    """Assemble the system of a space for conductivities (T, 6) S/m.
 
-    Parameters
-    ----------
-    space
-        P1 or P2 space of the mesh.
-    conductivity
-        (T, 6) S/m.
-    electrodes
-        Faces and contact model.
-    floating
-        (E,) electrodes whose voltage is unknown. With the uniform-current model there are no
-        held electrodes and the argument is ignored.
+    The voltage of electrodes that are ``floating`` (E,) is unknown; by default none is. With the
+    uniform-current model there are no held electrodes and the argument is ignored.
     """
-    count = len(electrodes.names)
     uniform = electrodes.model == "uniform-current"
     if floating is None or uniform:
-        floating = np.zeros(count, dtype=bool)
+        floating = np.zeros(len(electrodes.names), dtype=bool)
     pinned = not electrodes.is_grounded and (uniform or bool(floating.all()))
-    numbering, tensors, matrix = _assemble(space, conductivity, electrodes, floating, pinned=pinned)
-    coupling, block = _coupling(space, electrodes, numbering, tensors)
+    tensors = geometry_tensors(space.vertices, space.cells, conductivity)
+
+    def assemble(space: Space) -> tuple[Numbering, scipy.sparse.csr_matrix]:
+        numbering = number_unknowns(space, electrodes, floating, pinned=pinned)
+        pattern = Pattern.of_elements(numbering.node[space.cell_dofs], numbering.size)
+        matrix = pattern.matrix(tensors, stiffness_tensor(space.order))
+        if electrodes.model == "impedance":
+            matrix = scipy.sparse.csr_matrix(matrix + _layer_matrix(space, electrodes, numbering))
+            matrix.sort_indices()
+        return numbering, matrix
+
+    numbering, matrix = assemble(space)
     prolongation = coarse = None
     if space.order == 2:
-        vertices = Space(space.mesh, 1)
-        coarse_numbers, _, coarse = _assemble(
-            vertices, conductivity, electrodes, floating, pinned=pinned
-        )
+        coarse_numbers, coarse = assemble(Space(space.mesh, 1))
         prolongation = _transfer(space, numbering, coarse_numbers)
     hierarchy = build_hierarchy(matrix, first_prolongation=prolongation, first_coarse=coarse)
-    return System(space, electrodes, matrix, coupling, block, numbering, hierarchy)
-
-
-def _assemble(
-    space: Space,
-    conductivity: NDArray[np.float64],
-    electrodes: Electrodes,
-    floating: NDArray[np.bool_],
-    *,
-    pinned: bool,
-) -> tuple[Numbering, NDArray[np.float64], scipy.sparse.csr_matrix]:
-    numbering = number_unknowns(space, electrodes, floating, pinned=pinned)
-    tensors = geometry_tensors(space.vertices, space.cells, conductivity)
-    pattern = Pattern.of_elements(numbering.node[space.cell_dofs], numbering.size)
-    matrix = pattern.matrix(tensors, stiffness_tensor(space.order))
     if electrodes.model == "impedance":
-        matrix = scipy.sparse.csr_matrix(matrix + _layer_matrix(space, electrodes, numbering))
-        matrix.sort_indices()
-    return numbering, tensors, matrix
+        coupling = _layer_coupling(space, electrodes, numbering)
+    else:
+        coupling = _tied_coupling(space, numbering, tensors)
+    return System(space, electrodes, numbering, tensors, matrix, hierarchy, *coupling)
+
+
+# -- contact layers -------------------------------------------------------------------------------
 
 
 def _layer(
@@ -178,11 +153,8 @@ def _layer(
 ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
     """Return the nodes (F, nf) of electrode ``e`` and the weights area / impedance (F,)."""
     facets = electrodes.facets[e]
-    corners = space.vertices[facets]
-    cross = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-    areas = 0.5 * np.linalg.norm(cross, axis=1)
-    scale = electrodes.impedance if electrodes.model == "impedance" else 1.0
-    return space.facet_dofs(facets), areas / scale
+    areas = triangle_areas(space.vertices, facets)
+    return space.facet_dofs(facets), areas / electrodes.impedance
 
 
 def _layer_matrix(
@@ -190,48 +162,24 @@ def _layer_matrix(
 ) -> scipy.sparse.csr_matrix:
     """Assemble (1/z) integral (u - U)(v - V) over the electrodes, between unknowns."""
     mass, load = facet_mass_tensor(space.order), facet_load_vector(space.order)
-    total = scipy.sparse.csr_matrix((numbering.size, numbering.size))
-    for e in range(len(electrodes.names)):
+    size = numbering.size
+    total = scipy.sparse.csr_matrix((size, size))
+    for e, own in enumerate(numbering.contact):
         dofs, weight = _layer(space, electrodes, e)
-        nodes = numbering.node[dofs]
-        total = total + _scatter(nodes, nodes, weight[:, None, None] * mass, numbering.size)
-        own = numbering.contact[e]
+        nodes, weights = numbering.node[dofs], weight[:, None, None]
+        total = total + _scatter(nodes, nodes, weights * mass, size)
         if own >= 0:
-            column = np.full((nodes.shape[0], 1), own)
-            cross = -weight[:, None, None] * load[None, :, None]
-            half = _scatter(nodes, column, cross, numbering.size)
-            corner = _scatter(
-                column[:1], column[:1], np.full((1, 1, 1), weight.sum()), numbering.size
-            )
+            column = np.full((len(nodes), 1), own)
+            half = _scatter(nodes, column, -weights * load[None, :, None], size)
+            corner = scipy.sparse.csr_matrix(([weight.sum()], ([own], [own])), shape=(size, size))
             total = total + half + half.T + corner
     return scipy.sparse.csr_matrix(total)
-
-
-def _scatter(
-    rows: NDArray[np.integer], columns: NDArray[np.integer], values: NDArray[np.float64], size: int
-) -> scipy.sparse.csr_matrix:
-    """Add element blocks (T, a, b) at rows (T, a) and columns (T, b), leaving out negatives."""
-    i = np.broadcast_to(rows[:, :, None], values.shape).ravel()
-    j = np.broadcast_to(columns[:, None, :], values.shape).ravel()
-    keep = (i >= 0) & (j >= 0)
-    return scipy.sparse.csr_matrix((values.ravel()[keep], (i[keep], j[keep])), shape=(size, size))
-
-
-def _coupling(
-    space: Space, electrodes: Electrodes, numbering: Numbering, tensors: NDArray[np.float64]
-) -> tuple[scipy.sparse.csc_matrix, NDArray[np.float64]]:
-    """Return the columns (n, E) and the block (E, E) of the electrodes that are held."""
-    if electrodes.model == "uniform-current":
-        count = len(electrodes.names)
-        return scipy.sparse.csc_matrix((numbering.size, count)), np.zeros((count, count))
-    if electrodes.model == "impedance":
-        return _layer_coupling(space, electrodes, numbering)
-    return _tied_coupling(space, electrodes, numbering, tensors)
 
 
 def _layer_coupling(
     space: Space, electrodes: Electrodes, numbering: Numbering
 ) -> tuple[scipy.sparse.csc_matrix, NDArray[np.float64]]:
+    """Return the columns (n, E) and the block (E, E) of the electrodes that are held."""
     count = len(electrodes.names)
     load = facet_load_vector(space.order)
     columns = np.zeros((numbering.size, count))
@@ -244,11 +192,14 @@ def _layer_coupling(
     return scipy.sparse.csc_matrix(columns), block
 
 
+# -- tied nodes -----------------------------------------------------------------------------------
+
+
 def _tied_coupling(
-    space: Space, electrodes: Electrodes, numbering: Numbering, tensors: NDArray[np.float64]
+    space: Space, numbering: Numbering, tensors: NDArray[np.float64]
 ) -> tuple[scipy.sparse.csc_matrix, NDArray[np.float64]]:
-    """Gather the rows of held electrodes from the few cells that touch one."""
-    count = len(electrodes.names)
+    """Gather columns (n, E) and block (E, E) of held electrodes from the few cells at them."""
+    count = len(numbering.contact)
     held = np.where(numbering.contact >= 0, -1, np.arange(count)).astype(np.int32)
     of_node = np.where(numbering.owner >= 0, held[numbering.owner], -1)
     touching = np.flatnonzero((of_node[space.cell_dofs] >= 0).any(axis=1))
@@ -259,6 +210,16 @@ def _tied_coupling(
     everyone = np.where(of_node[dofs] >= 0, contact, numbering.node[dofs])
     full = scipy.sparse.csc_matrix(_scatter(everyone, contact, local, size))[:, numbering.size :]
     return full[: numbering.size], full[numbering.size :].toarray()
+
+
+def _scatter(
+    rows: NDArray[np.integer], columns: NDArray[np.integer], values: NDArray[np.float64], size: int
+) -> scipy.sparse.csr_matrix:
+    """Add element blocks (T, a, b) at rows (T, a) and columns (T, b), leaving out negatives."""
+    i = np.broadcast_to(rows[:, :, None], values.shape).ravel()
+    j = np.broadcast_to(columns[:, None, :], values.shape).ravel()
+    keep = (i >= 0) & (j >= 0)
+    return scipy.sparse.csr_matrix((values.ravel()[keep], (i[keep], j[keep])), shape=(size, size))
 
 
 def _transfer(space: Space, fine: Numbering, coarse: Numbering) -> scipy.sparse.csr_matrix:

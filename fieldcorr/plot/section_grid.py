@@ -31,13 +31,8 @@ _OPPOSITE = {"left": "right", "dorsal": "ventral", "rostral": "caudal"}
 class Plane:
     """A section plane.
 
-    Attributes
-    ----------
-    name : str
-    normal, across, up : int
-        Model axes (0 left, 1 dorsal, 2 rostral): out of the picture, along it and up.
-    reversed : bool
-        Whether the axis ``across`` grows to the left of the picture.
+    ``normal``, ``across`` and ``up`` are the model axes (0 left, 1 dorsal, 2 rostral) out of the
+    picture, along it and up; ``reversed`` if ``across`` grows to the left of the picture.
     """
 
     name: str
@@ -76,27 +71,11 @@ PLANES = {
 }
 
 
-def plane_named(name: str) -> Plane:
-    """Return a plane by name."""
-    if name not in PLANES:
-        raise ConfigurationError(f"plane {name!r} is not one of {', '.join(PLANES)}")
-    return PLANES[name]
-
-
 @dataclass(frozen=True, eq=False)
 class Section:
-    """A field on a grid in a plane.
+    """A field on a grid in a plane that lies ``at`` m along its normal.
 
-    Attributes
-    ----------
-    what
-        The field, and whose it is.
-    plane, at
-        The plane and its place along the normal, m.
-    across, up
-        (n,), (m,) grid coordinates, m.
-    where : Located
-        The grid points, row by row.
+    ``across`` (n,) and ``up`` (m,) are the grid's coordinates in m, ``where`` its points by rows.
     """
 
     what: Shown
@@ -125,34 +104,23 @@ class Section:
     @property
     def tissue(self) -> NDArray[np.int64]:
         """Tissue numbers (m, n); -1 outside."""
-        return self._on_grid(self.what.volume.tissue_at(self.where))
+        tags = self.what.volume.space.mesh.cell_tags[self.where.cell]
+        return self._on_grid(np.where(self.where.inside, tags, -1))
 
     def _on_grid(self, values: NDArray[Any]) -> NDArray[Any]:
         return values.reshape(len(self.up), len(self.across), *values.shape[1:])
 
 
 def sample_section(
-    what: Shown,
-    plane: str,
-    *,
-    at: float | None = None,
-    step: float = STEP_M,
-    margin: float = MARGIN_M,
+    what: Shown, plane: str, at: float | None, *, step: float, margin: float
 ) -> Section:
-    """Lay a grid into a plane.
+    """Lay a grid into the plane of that name, ``at`` m or where :func:`default_places` says.
 
-    Parameters
-    ----------
-    what
-        The field, from :func:`fieldcorr.plot.volume.shown`.
-    plane
-        "axial", "sagittal" or "coronal".
-    at
-        Place of the plane along its normal, m; None for :func:`default_places`.
-    step, margin
-        Grid step, and what is shown around cord and contacts, m.
+    ``step`` is that of the grid, ``margin`` what is shown around cord and contacts, m.
     """
-    chosen = plane_named(plane)
+    if plane not in PLANES:
+        raise ConfigurationError(f"plane {plane!r} is not one of {', '.join(PLANES)}")
+    chosen = PLANES[plane]
     place = default_places(what)[plane] if at is None else at
     low, high = _window(what, margin)
     across, up = (
@@ -180,19 +148,3 @@ def _window(what: Shown, margin: float) -> tuple[FloatArray, FloatArray]:
     cord[:, 2] = contacts[:, 2].mean()  # along the cord the contacts decide
     both = np.concatenate([contacts, cord])
     return both.min(axis=0) - margin, both.max(axis=0) + margin
-
-
-def sample_all(
-    what: Shown,
-    *,
-    places: Mapping[str, float] | None,
-    step: float,
-    margin: float,
-) -> list[Section]:
-    """Return the axial, the sagittal and the coronal section; ``places`` (m) override defaults."""
-    chosen = places or {}
-    for name in chosen:
-        plane_named(name)
-    return [
-        sample_section(what, name, at=chosen.get(name), step=step, margin=margin) for name in PLANES
-    ]

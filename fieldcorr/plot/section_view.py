@@ -7,14 +7,13 @@ zero are dashed, so signs can be told without colour.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fieldcorr.plot.array_view import Configuration
-from fieldcorr.plot.section_grid import MARGIN_M, STEP_M, Section, sample_all, sample_section
-from fieldcorr.plot.section_parts import MM, dress, mark_planes, panel_size, three_panels
+from fieldcorr.plot.section_grid import MARGIN_M, PLANES, STEP_M, Section, sample_section
+from fieldcorr.plot.section_parts import MM, dress, mark_planes
 from fieldcorr.plot.style import (
     DIVERGING,
     INK,
@@ -24,13 +23,13 @@ from fieldcorr.plot.style import (
     Figure,
     FloatArray,
     SubFigure,
-    axes_or_new,
     figure_of,
+    new_figure,
     root_figure,
     scaled,
     symmetric_limit,
 )
-from fieldcorr.plot.volume import Drive, shown
+from fieldcorr.plot.volume import Drive, Shown, shown
 
 if TYPE_CHECKING:
     from fieldcorr.leadfield import LeadField
@@ -38,9 +37,6 @@ if TYPE_CHECKING:
 
 SHARE = 98.5
 """Percentile of the values shown at which the colours end; the bar has a tip where they go on."""
-
-
-# -- potential ------------------------------------------------------------------------------------
 
 
 def section(
@@ -84,13 +80,8 @@ def section(
         Axes to draw in; None makes a figure.
     """
     what = shown(source, configuration, minus=minus, drive=drive, amplitude=amplitude)
-    cut = sample_section(what, plane, at=at, step=step, margin=margin)
-    ax = axes_or_new(ax, panel_size(cut))
-    scale = _PotentialScale.of([cut], limit)
-    mapped = _draw_potential(ax, cut, scale)
-    figure_of(ax).colorbar(mapped, ax=ax, label=scale.label, extend=scale.extend, shrink=0.8)
-    ax.set_title(f"potential, {what.title}\n{ax.get_title()}", fontsize=SMALL + 1)
-    return figure_of(ax)
+    cut = sample_section(what, plane, at, step=step, margin=margin)
+    return _draw_one(ax, cut, _Potential([cut], limit))
 
 
 def sections(
@@ -118,66 +109,9 @@ def sections(
         Figure to fill; None makes one.
     """
     what = shown(source, configuration, minus=minus, drive=drive, amplitude=amplitude)
-    cuts = sample_all(what, places=places, step=step, margin=margin)
-    scale = _PotentialScale.of(cuts, limit)
-    figure, panels = three_panels(figure, cuts)
-    mapped = [_draw_potential(ax, cut, scale) for ax, cut in zip(panels, cuts, strict=True)]
-    mark_planes(panels, cuts)
-    figure.colorbar(mapped[0], ax=panels, label=scale.label, extend=scale.extend, shrink=0.8)
-    kind = "difference of potentials" if minus is not None else "potential"
-    figure.suptitle(f"{kind}, {what.title}", fontsize=SMALL + 3)
-    return root_figure(figure)
-
-
-@dataclass(frozen=True)
-class _PotentialScale:
-    """Colours of potentials: symmetric about zero, in a unit with prefix; and isopotentials."""
-
-    factor: float
-    limit: float
-    levels: FloatArray
-    label: str
-    extend: str
-
-    @classmethod
-    def of(cls, cuts: list[Section], limit: float | None) -> "_PotentialScale":
-        values = np.concatenate([cut.potential.ravel() for cut in cuts])
-        end = symmetric_limit(values, share=SHARE) if limit is None else limit
-        factor, unit = scaled(end, "V")
-        largest = max(float(np.nanmax(np.abs(values))), end)
-        steps = isolevels(end / 16.0 / factor, largest / factor)
-        levels = np.concatenate([-steps[::-1], [0.0], steps])
-        extend = "both" if largest > end else "neither"
-        label = f"potential ({unit})\n0 = {cuts[0].what.volume.zero}"
-        return cls(factor, end / factor, levels, label, extend)
-
-
-def isolevels(smallest: float, largest: float) -> FloatArray:
-    """Return the values 1, 2 and 5 times powers of ten from ``smallest`` to ``largest``."""
-    low, high = (int(np.floor(np.log10(value))) for value in (smallest, largest))
-    steps = np.array([m * 10.0**k for k in range(low, high + 1) for m in (1.0, 2.0, 5.0)])
-    return steps[(steps >= smallest) & (steps <= largest)]
-
-
-def _draw_potential(ax: Axes, cut: Section, scale: _PotentialScale) -> Any:
-    values = np.ma.masked_invalid(cut.potential / scale.factor)
-    grid = (MM * cut.across, MM * cut.up)
-    mapped = ax.pcolormesh(
-        *grid,
-        values,
-        cmap=DIVERGING,
-        vmin=-scale.limit,
-        vmax=scale.limit,
-        shading="nearest",
-        rasterized=True,
-    )
-    # One colour for all: matplotlib then dashes the lines below zero.
-    ax.contour(*grid, values, levels=scale.levels, colors=INK, linewidths=0.4, alpha=0.6)
-    dress(ax, cut)
-    return mapped
-
-
-# -- electric field -------------------------------------------------------------------------------
+    cuts = _three_cuts(what, places or {}, step, margin)
+    name = "difference of potentials" if minus is not None else "potential"
+    return _draw_three(figure, cuts, _Potential(cuts, limit), name)
 
 
 def field_section(
@@ -204,13 +138,8 @@ def field_section(
         Density of the field lines; 0 for none. They run from anodes to cathodes.
     """
     what = shown(source, configuration, minus=minus, drive=drive, amplitude=amplitude)
-    cut = sample_section(what, plane, at=at, step=step, margin=margin)
-    ax = axes_or_new(ax, panel_size(cut))
-    scale = _MagnitudeScale.of([cut])
-    mapped = _draw_magnitude(ax, cut, scale, lines)
-    _magnitude_bar(figure_of(ax).colorbar(mapped, ax=ax, extend="both", shrink=0.8), scale)
-    ax.set_title(f"electric field, {what.title}\n{ax.get_title()}", fontsize=SMALL + 1)
-    return figure_of(ax)
+    cut = sample_section(what, plane, at, step=step, margin=margin)
+    return _draw_one(ax, cut, _Magnitude([cut], lines))
 
 
 def field_sections(
@@ -231,50 +160,125 @@ def field_sections(
     Parameters are those of :func:`sections` and :func:`field_section`.
     """
     what = shown(source, configuration, minus=minus, drive=drive, amplitude=amplitude)
-    cuts = sample_all(what, places=places, step=step, margin=margin)
-    scale = _MagnitudeScale.of(cuts)
-    figure, panels = three_panels(figure, cuts)
-    mapped = [_draw_magnitude(ax, cut, scale, lines) for ax, cut in zip(panels, cuts, strict=True)]
+    cuts = _three_cuts(what, places or {}, step, margin)
+    return _draw_three(figure, cuts, _Magnitude(cuts, lines), "electric field")
+
+
+# -- panels ---------------------------------------------------------------------------------------
+
+
+def _three_cuts(
+    what: Shown, places: Mapping[str, float], step: float, margin: float
+) -> list[Section]:
+    """Sample all planes; ``places`` (m, by name) override where they lie."""
+    at = dict.fromkeys(PLANES) | dict(places)
+    return [sample_section(what, name, at[name], step=step, margin=margin) for name in at]
+
+
+def _draw_one(ax: Axes | None, cut: Section, picture: "_Potential | _Magnitude") -> Figure:
+    if ax is None:
+        width, height = float(np.ptp(cut.across)), float(np.ptp(cut.up))
+        unit = min(4.2 / width, 4.6 / height)  # inches per m
+        ax = new_figure((max(3.6, width * unit + 1.8), height * unit + 1.1)).add_subplot()
+    mapped = picture.draw(ax, cut)
+    dress(ax, cut)
+    picture.add_bar(figure_of(ax), mapped, ax)
+    ax.set_title(f"{picture.name}, {cut.what.title}\n{ax.get_title()}", fontsize=SMALL + 1)
+    return figure_of(ax)
+
+
+def _draw_three(
+    figure: Figure | SubFigure | None,
+    cuts: list[Section],
+    picture: "_Potential | _Magnitude",
+    name: str,
+) -> Figure:
+    """Draw one panel per section, as wide as the sections are, with common colours."""
+    if figure is None:
+        figure = new_figure((9.0, 4.6))
+    widths = [float(np.ptp(cut.across)) for cut in cuts]
+    panels = list(figure.subplots(1, len(cuts), width_ratios=widths))
+    mapped = []
+    for ax, cut in zip(panels, cuts, strict=True):
+        mapped.append(picture.draw(ax, cut))
+        dress(ax, cut)
     mark_planes(panels, cuts)
-    _magnitude_bar(figure.colorbar(mapped[0], ax=panels, extend="both", shrink=0.8), scale)
-    figure.suptitle(f"electric field, {what.title}", fontsize=SMALL + 3)
+    picture.add_bar(figure, mapped[0], panels)
+    figure.suptitle(f"{name}, {cuts[0].what.title}", fontsize=SMALL + 3)
     return root_figure(figure)
 
 
-@dataclass(frozen=True)
-class _MagnitudeScale:
-    """Colours of |E|: logarithmic, between the ends that most points lie in."""
+# -- pictures -------------------------------------------------------------------------------------
 
-    factor: float
-    low: float
-    high: float
-    label: str
 
-    @classmethod
-    def of(cls, cuts: list[Section]) -> "_MagnitudeScale":
+class _Potential:
+    """The potential in colours symmetric about zero, in a unit with prefix, and isopotentials."""
+
+    name = "potential"
+
+    def __init__(self, cuts: list[Section], limit: float | None) -> None:
+        values = np.concatenate([cut.potential.ravel() for cut in cuts])
+        end = symmetric_limit(values, share=SHARE) if limit is None else limit
+        self.factor, unit = scaled(end, "V")
+        self.limit = end / self.factor
+        largest = max(float(np.nanmax(np.abs(values))), end)
+        steps = isolevels(end / 16.0 / self.factor, largest / self.factor)
+        self.levels = np.concatenate([-steps[::-1], [0.0], steps])
+        self.extend = "both" if largest > end else "neither"
+        self.label = f"potential ({unit})\n0 = {cuts[0].what.volume.zero}"
+
+    def draw(self, ax: Axes, cut: Section) -> Any:
+        values = cut.potential / self.factor
+        mapped = _colour(ax, cut, values, cmap=DIVERGING, vmin=-self.limit, vmax=self.limit)
+        # One colour for all: matplotlib then dashes the lines below zero.
+        grid = (MM * cut.across, MM * cut.up, np.ma.masked_invalid(values))
+        ax.contour(*grid, levels=self.levels, colors=INK, linewidths=0.4, alpha=0.6)
+        return mapped
+
+    def add_bar(self, figure: Figure | SubFigure, mapped: Any, axes: Any) -> None:
+        figure.colorbar(mapped, ax=axes, label=self.label, extend=self.extend, shrink=0.8)
+
+
+class _Magnitude:
+    """|E| in logarithmic colours, between the ends that most points lie in, and field lines."""
+
+    name = "electric field"
+
+    def __init__(self, cuts: list[Section], lines: float) -> None:
         values = np.concatenate([cut.magnitude.ravel() for cut in cuts])
         values = values[np.isfinite(values) & (values > 0.0)]
         low, high = np.percentile(values, [5.0, 99.0])
-        factor, unit = scaled(float(high), "V/m")
-        return cls(factor, float(low) / factor, float(high) / factor, f"|E| ({unit})")
+        self.factor, unit = scaled(float(high), "V/m")
+        self.low, self.high = float(low) / self.factor, float(high) / self.factor
+        self.label, self.lines = f"|E| ({unit})", lines
+
+    def draw(self, ax: Axes, cut: Section) -> Any:
+        from matplotlib.colors import LogNorm
+
+        norm = LogNorm(self.low, self.high)
+        mapped = _colour(ax, cut, cut.magnitude / self.factor, cmap=SEQUENTIAL, norm=norm)
+        if self.lines > 0.0:
+            _draw_field_lines(ax, cut, self.lines)
+        return mapped
+
+    def add_bar(self, figure: Figure | SubFigure, mapped: Any, axes: Any) -> None:
+        bar = figure.colorbar(mapped, ax=axes, extend="both", shrink=0.8)
+        ticks = isolevels(self.low, self.high)  # plain numbers, 1, 2 and 5 of each decade
+        bar.set_ticks(list(ticks), labels=[f"{tick:g}" for tick in ticks])
+        bar.ax.minorticks_off()
+        bar.set_label(self.label)
 
 
-def _draw_magnitude(ax: Axes, cut: Section, scale: _MagnitudeScale, lines: float) -> Any:
-    from matplotlib.colors import LogNorm
+def isolevels(smallest: float, largest: float) -> FloatArray:
+    """Return the values 1, 2 and 5 times powers of ten from ``smallest`` to ``largest``."""
+    low, high = (int(np.floor(np.log10(value))) for value in (smallest, largest))
+    steps = np.array([m * 10.0**k for k in range(low, high + 1) for m in (1.0, 2.0, 5.0)])
+    return steps[(steps >= smallest) & (steps <= largest)]
 
-    grid = (MM * cut.across, MM * cut.up)
-    mapped = ax.pcolormesh(
-        *grid,
-        np.ma.masked_invalid(cut.magnitude / scale.factor),
-        cmap=SEQUENTIAL,
-        norm=LogNorm(scale.low, scale.high),
-        shading="nearest",
-        rasterized=True,
-    )
-    if lines > 0.0:
-        _draw_field_lines(ax, cut, lines)
-    dress(ax, cut)
-    return mapped
+
+def _colour(ax: Axes, cut: Section, values: FloatArray, **style: Any) -> Any:
+    grid = (MM * cut.across, MM * cut.up, np.ma.masked_invalid(values))
+    return ax.pcolormesh(*grid, shading="nearest", rasterized=True, **style)
 
 
 def _draw_field_lines(ax: Axes, cut: Section, density: float) -> None:
@@ -285,11 +289,3 @@ def _draw_field_lines(ax: Axes, cut: Section, density: float) -> None:
     style: dict[str, Any] = {"color": INK, "linewidth": 0.5, "arrowsize": 0.6}
     across, up = MM * cut.across[part], MM * cut.up[part]
     ax.streamplot(across, up, along[..., 0], along[..., 1], density=density, **style)
-
-
-def _magnitude_bar(bar: Any, scale: _MagnitudeScale) -> None:
-    """Label a logarithmic bar with plain numbers, 1, 2 and 5 of each decade."""
-    ticks = isolevels(scale.low, scale.high)
-    bar.set_ticks(ticks, labels=[f"{tick:g}" for tick in ticks])
-    bar.ax.minorticks_off()
-    bar.set_label(scale.label)

@@ -33,18 +33,9 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Shown:
-    """What a picture of a field shows.
+    """What a picture shows: the field of contact currents (E,) A in a volume.
 
-    Attributes
-    ----------
-    volume, layout
-        Where: the body with its lead fields, and the contacts.
-    currents, signs
-        (E,) A, and the signs (E,) of the contacts.
-    field
-        The field of the currents.
-    title
-        Its name, with the amplitude.
+    ``signs`` (E,) are those of the contacts, ``title`` the configuration's name with the amplitude.
     """
 
     volume: Volume
@@ -74,18 +65,10 @@ def shown(
     drive: Drive | None = None,
     amplitude: float = 1.0,
 ) -> Shown:
-    """Return the field of a configuration, or of the difference of two.
+    """Return the field of a configuration, or of its difference with the one ``minus``.
 
-    Parameters
-    ----------
-    source
-        A lead field or a store.
-    configuration, minus
-        Text, polarity, or row of a store. The second one is taken away from the first.
-    drive
-        "voltage" or "current"; None for the store's own, or "voltage" with a lead field.
-    amplitude
-        V between the electrodes, or A in total.
+    Configurations are texts, polarities, or rows of a store. The amplitude is in V between the
+    electrodes or A in total; without ``drive`` a store has its own, a lead field "voltage".
     """
     volume = volume_of(source)  # refuses what has no fields, before anything else fails
     mode = drive or _own_drive(source)

@@ -5,7 +5,7 @@ that deliver current; nothing is solved again and the finite-element side is not
 """
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,17 +38,10 @@ class StoredMesh:
 
 
 class FieldReader:
-    """Fields of a store.
-
-    Parameters
-    ----------
-    store
-        The open store.
-    """
+    """Fields of an open store."""
 
     def __init__(self, store: "Store") -> None:
         self._store = store
-        self._rows: dict[int, NDArray[np.float32]] = {}
 
     @cached_property
     def volume(self) -> Volume:
@@ -60,17 +53,9 @@ class FieldReader:
         points, weight, potential = (store.array(f"/leadfield/{name}") for name in names)
         if not 0.0 < weight.sum() < np.inf:
             raise StoreError(f"{store.path}: /leadfield/weight has no mean")
-        return Volume(self._space(), self._lead_field, points, weight, potential, store.admittance)
-
-    @property
-    def tags(self) -> NDArray[np.int32]:
-        """Tissue number of each tetrahedron, (T,)."""
-        return self.volume.space.mesh.cell_tags
-
-    @property
-    def tissues(self) -> tuple[str, ...]:
-        """Names of the tissues, by number."""
-        return self.volume.space.mesh.tissues
+        # Lead fields are kept, because neighbours in a session share contacts.
+        lead_field = cache(store.lead_field)
+        return Volume(self._space(), lead_field, points, weight, potential, store.admittance)
 
     def polarity_of(self, configuration: int | str | ArrayLike) -> NDArray[np.int8]:
         """Return the polarity (E,) of a row number, a text or a polarity vector."""
@@ -84,31 +69,25 @@ class FieldReader:
 
     def currents_of(self, configuration: int | str | ArrayLike) -> NDArray[np.float64]:
         """Return the contact currents (E,) A for a unit drive."""
-        polarity = self.polarity_of(configuration)
-        row = self._row_of(polarity)
-        if row is not None:
-            stored: NDArray[np.float64] = self._store.current[row]
+        store, polarity = self._store, self.polarity_of(configuration)
+        wanted = int(configuration_ids(polarity[None])[0])
+        row = int(np.searchsorted(store.ids, wanted))
+        if row < store.ids.size and store.ids[row] == wanted:
+            stored: NDArray[np.float64] = store.current[row]
             return stored
-        drive = self._store.record("settings")["drive"]
-        driven = contact_currents(
+        drive = store.record("settings")["drive"]
+        driven: NDArray[np.float64] = contact_currents(
             polarity[None],
-            self._store.admittance,
+            store.admittance,
             mode=drive["mode"],
             fractions=drive["fractions"],
-            names=self._store.contact_names,
-        )
-        row_of_one: NDArray[np.float64] = driven[0]
-        return row_of_one
+            names=store.contact_names,
+        )[0]
+        return driven
 
     def field_of(self, configuration: int | str | ArrayLike) -> NodalField:
         """Return potential and electric field of a configuration for a unit drive."""
         return self.volume.of_currents(self.currents_of(configuration))
-
-    def potential(
-        self, configuration: int | str | ArrayLike, points: ArrayLike
-    ) -> NDArray[np.float64]:
-        """Return the potential (N,) V at points (N, 3) m; NaN outside the tissue."""
-        return self.field_of(configuration).potential(points)
 
     def lead_fields(self, points: ArrayLike) -> NDArray[np.float64]:
         """Return all lead fields (E, N) V/A at points (N, 3) m; NaN outside the tissue."""
@@ -132,15 +111,3 @@ class FieldReader:
                 f"{store.path}: /leadfield/nodal has {nodes} nodes, the mesh {space.n_dofs}"
             )
         return space
-
-    def _lead_field(self, contact: int) -> NDArray[np.float32]:
-        """Read one lead field; rows are kept, because neighbours in a session share contacts."""
-        if contact not in self._rows:
-            self._rows[contact] = self._store.lead_field(contact)
-        return self._rows[contact]
-
-    def _row_of(self, polarity: NDArray[np.int8]) -> int | None:
-        ids = self._store.ids
-        wanted = int(configuration_ids(polarity[None])[0])
-        row = int(np.searchsorted(ids, wanted))
-        return row if row < ids.size and ids[row] == wanted else None

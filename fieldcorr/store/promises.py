@@ -104,12 +104,10 @@ def check_fields(store: Store) -> Problems:
     """Mesh indices are in range; nodal fields agree with the samples."""
     if not store.has_fields:
         return
-    fields = store.fields
-    if fields.tags.size and not (
-        fields.tags.min() >= 0 and fields.tags.max() < len(fields.tissues)
-    ):
+    mesh = store.fields.volume.space.mesh
+    tags = mesh.cell_tags
+    if tags.size and not (tags.min() >= 0 and tags.max() < len(mesh.tissues)):
         yield "/mesh/tags", "names a tissue that is not in /mesh/tissues"
-    mesh = fields.volume.space.mesh
     problems = [*_finite(store, "/leadfield/nodal"), *_flat_cells(mesh.points, mesh.cells)]
     yield from problems
     if problems:
@@ -117,7 +115,7 @@ def check_fields(store: Store) -> Problems:
     points = store.array("/leadfield/points")
     chosen = _sample(len(points), SAMPLED_POINTS)
     stored = store.array("/leadfield/potential")[:, chosen]
-    difference = np.abs(fields.lead_fields(points[chosen]) - stored).max()
+    difference = np.abs(store.fields.lead_fields(points[chosen]) - stored).max()
     # float32 keeps 6e-8 of the largest nodal value, which lies at the contacts.
     if not difference <= 1e-6 * np.abs(store.array("/leadfield/nodal")).max():
         yield "/leadfield/nodal", f"is {difference:.1e} V/A from /leadfield/potential"

@@ -271,7 +271,7 @@ class Store(StoreFile):
         boundary the potential is absolute. Interpolated with the finite-element basis; NaN outside
         the tissue.
         """
-        return self.fields.potential(configuration, points)
+        return self.fields.field_of(configuration).potential(points)
 
     def lead_field(self, contact: int) -> NDArray[np.float32]:
         """Return the lead field (D,) V/A of one contact at all nodes."""

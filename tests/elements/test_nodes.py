@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from fieldcorr.elements import EDGE_ENDS, CellLocator, NodalField, Space, basis, basis_gradients
+from fieldcorr.elements import (
+    EDGE_ENDS,
+    CellLocator,
+    NodalField,
+    Space,
+    basis,
+    basis_gradients,
+    curve_order,
+)
 from fieldcorr.errors import FieldError
 from fieldcorr.mesh.structured import box_mesh, grid_mesh
 
@@ -158,3 +166,13 @@ def test_other_orders_are_refused(order: Any) -> None:
 def test_an_order_may_be_any_whole_number() -> None:
     for order in (np.int64(2), np.array(2), 2.0):
         assert Space(box_mesh(1, 1, 1), order).n_dofs == 27  # type: ignore[arg-type]
+
+
+def test_the_curve_takes_the_bits_of_the_axes_in_turn() -> None:
+    grid = np.random.default_rng(1).integers(0, 2**21, size=(300, 3))
+    words = [[f"{value:021b}" for value in (z, y, x)] for x, y, z in grid]
+    turns = [[z + y + x for z, y, x in zip(*word, strict=True)] for word in words]
+    assert curve_order(grid).tolist() == sorted(range(300), key=turns.__getitem__)
+    equal = np.zeros((5, 3), dtype=np.int64)
+    assert curve_order(equal).tolist() == [0, 1, 2, 3, 4]
+    assert curve_order(equal[:0]).size == 0

@@ -39,7 +39,7 @@ def test_fields_for_paraview(ending: str, store: Store, tmp_path: Path) -> None:
         np.testing.assert_allclose(found, store.potential(text, nodes), rtol=1e-9, atol=1e-9)
     assert path.read_text().endswith("potentials in V, 0 = mean over the compared region -->\n")
     assert mesh.cells[0].type == "tetra10"
-    np.testing.assert_array_equal(mesh.cell_data["tissue"][0], store.fields.tags)
+    np.testing.assert_array_equal(mesh.cell_data["tissue"][0], store.array("/mesh/tags"))
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted(f.name for f in files)
 
 

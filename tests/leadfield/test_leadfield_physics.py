@@ -225,16 +225,16 @@ def test_a_wrong_admittance_breaks_the_identities(
     system = build_system(tiny_lead_field.space, sigma, electrodes_of(bundled_model, tiny_mesh))
     nodal = np.ascontiguousarray(tiny_lead_field.nodal.T)
     volts = nodal @ tiny_lead_field.admittance + 1.0 / 16
-    good = structural_identities(system, sigma, volts, tiny_lead_field.admittance, nodal, 1e-8)
+    good = structural_identities(system, volts, tiny_lead_field.admittance, nodal, 1e-8)
     assert max(good.values()) < 1e-7
     lost = tiny_lead_field.admittance.copy()
     lost[2, 3] *= 1.001
     with pytest.raises(IdentityError, match="symmetry"):
-        structural_identities(system, sigma, volts, lost, nodal, 1e-8)
+        structural_identities(system, volts, lost, nodal, 1e-8)
     with pytest.raises(IdentityError, match="energy"):
-        structural_identities(system, sigma, 1.001 * volts, tiny_lead_field.admittance, nodal, 1e-8)
+        structural_identities(system, 1.001 * volts, tiny_lead_field.admittance, nodal, 1e-8)
     with pytest.raises(IdentityError, match="reciprocity"):
-        structural_identities(system, sigma, volts, tiny_lead_field.admittance, 1.001 * nodal, 1e-8)
+        structural_identities(system, volts, tiny_lead_field.admittance, 1.001 * nodal, 1e-8)
 
 
 def test_balanced_inverse_inverts_on_balanced_vectors() -> None:

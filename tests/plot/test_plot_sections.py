@@ -18,8 +18,8 @@ from fieldcorr.leadfield import LeadField, solve_configurations
 from fieldcorr.mesh.structured import box_mesh
 from fieldcorr.model import Model
 from fieldcorr.plot.array_view import polarity_of
-from fieldcorr.plot.section_grid import sample_section
-from fieldcorr.plot.section_parts import outline_cuts, tissue_outlines
+from fieldcorr.plot.section_grid import MARGIN_M, sample_section
+from fieldcorr.plot.section_parts import outline_cut, tissue_outlines
 from fieldcorr.plot.section_view import isolevels
 from fieldcorr.plot.volume import shown, volume_of
 from fieldcorr.store import Store
@@ -171,11 +171,12 @@ def test_field_is_minus_the_gradient(lead_field: LeadField) -> None:
 
 def test_plane_search_finds_the_cells_of_the_full_search(lead_field: LeadField) -> None:
     volume = volume_of(lead_field)
-    cut = sample_section(shown(lead_field, "1- 7+"), "axial", step=STEP)
+    cut = sample_section(shown(lead_field, "1- 7+"), "axial", None, step=STEP, margin=MARGIN_M)
     points = cut.plane.points(cut.across, cut.up, cut.at)
     full = volume.space.locate(points)
     np.testing.assert_array_equal(full.inside, cut.where.inside)
-    np.testing.assert_array_equal(volume.tissue_at(full), cut.tissue.ravel())
+    tissue = np.where(full.inside, lead_field.mesh.cell_tags[full.cell], -1)
+    np.testing.assert_array_equal(tissue, cut.tissue.ravel())
     nowhere = volume.space.locate_in_plane(points + 9.0, axis=2, at=9.0)
     assert not nowhere.inside.any()
 
@@ -256,7 +257,7 @@ def test_wrong_requests_are_named(lead_field: LeadField, bundled_model: Model) -
 def test_outlines_of_a_box_of_two_tissues() -> None:
     mesh = box_mesh(4, 4, 4, tag=lambda c: (c[:, 0] > 0.5).astype(int), tissues=("low", "high"))
     for axis, at in ((2, 0.3), (2, 0.5)):  # the second plane holds vertices
-        lines = tissue_outlines(mesh.points, mesh.cells, mesh.cell_tags, axis=axis, at=at)
+        lines = tissue_outlines(mesh, axis=axis, at=at)
         np.testing.assert_allclose(lines[..., axis], at, atol=1e-9)
         total = np.linalg.norm(lines[:, 1] - lines[:, 0], axis=1).sum()
         assert total == pytest.approx(4.0 + 1.0)  # the rim of the box, and the interface
@@ -266,11 +267,7 @@ def test_outlines_of_a_box_of_two_tissues() -> None:
 
 def test_outlines_outside_the_mesh_are_empty() -> None:
     mesh = box_mesh(2, 2, 2)
-    assert tissue_outlines(mesh.points, mesh.cells, mesh.cell_tags, axis=0, at=7.0).shape == (
-        0,
-        2,
-        3,
-    )
+    assert tissue_outlines(mesh, axis=0, at=7.0).shape == (0, 2, 3)
 
 
 def test_borders_in_a_section_follow_the_anatomy(
@@ -286,12 +283,11 @@ def test_borders_in_a_section_follow_the_anatomy(
 
 
 def test_contact_cuts() -> None:
-    square = np.array([[[1.0, 0, 1], [-1, 0, 1], [-1, 0, -1], [1, 0, -1]]])
-    (line,) = outline_cuts(square, axis=2, at=0.25)
+    square = np.array([[1.0, 0, 1], [-1, 0, 1], [-1, 0, -1], [1, 0, -1]])
+    line = outline_cut(square, axis=2, at=0.25)
     assert sorted(line[:, 0]) == pytest.approx([-1.0, 1.0])
     np.testing.assert_allclose(line[:, 2], 0.25)
-    (none,) = outline_cuts(square, axis=2, at=2.0)
-    assert none.shape == (0, 3)
+    assert outline_cut(square, axis=2, at=2.0).shape == (0, 3)
 
 
 def test_isolevels() -> None:

@@ -72,6 +72,16 @@ def _both(name: str, i: int, j: int, value: float) -> Callable[[h5py.File], None
     return change
 
 
+def _flatten(cell: int) -> Callable[[h5py.File], None]:
+    """Move one corner of a cell onto another."""
+
+    def change(file: h5py.File) -> None:
+        *_, onto, moved = file["/mesh/cells"][cell]
+        file["/mesh/points"][moved] = file["/mesh/points"][onto]
+
+    return change
+
+
 FORGERIES = {
     "r above one": (_both("/correlation/matrix", 3, 5, 1.5), "outside [-1, 1]"),
     "r that is no number": (_both("/correlation/matrix", 3, 5, np.nan), "outside [-1, 1]"),
@@ -127,8 +137,8 @@ FORGERIES = {
         "/mesh/points has a vertex that is nowhere in a body",
     ),
     "flat cell": (
-        lambda f: _set("/mesh/cells", (2, 3), f["/mesh/cells"][2, 2])(f),
-        "/mesh/cells: cell 2 has no volume",
+        _flatten(cell=2),
+        "has no volume",
     ),
     "threshold": (
         lambda f: f["/neighbourhoods"].attrs.modify("threshold", 0.5),
