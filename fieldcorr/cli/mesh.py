@@ -6,21 +6,15 @@ The report on stdout has counts, volumes, areas and quality.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from fieldcorr.cli._common import (
-    DEFAULT_MODEL,
-    SetOption,
-    note,
-    open_model,
-    show,
-    show_table,
-)
+from fieldcorr.cli._common import DEFAULT_MODEL, SetOption, note, open_model, show, show_table
 from fieldcorr.errors import MeshError
+from fieldcorr.files import refuse_existing
 
 if TYPE_CHECKING:
     from fieldcorr.mesh import Mesh, MeshReport
@@ -113,10 +107,11 @@ def mesh_command(
         "end_stretch": end_stretch,
     }
     chosen = {key: value for key, value in sizes.items() if value is not None}
-    if output is not None:
-        _check_output(output, (model, check), force=force)
+    if output is not None:  # refused before minutes are spent on it
+        inputs = [Path(path) for path in (model, check) if path]
+        refuse_existing(output, error=MeshError, force=force, inputs=inputs)
     if check is None:
-        _build(model or DEFAULT_MODEL, changes, chosen, output)
+        _build(model or DEFAULT_MODEL, changes, chosen, output, force=force)
         return
     if chosen:
         raise MeshError(f"--{next(iter(chosen)).replace('_', '-')} has no effect with --check")
@@ -126,11 +121,16 @@ def mesh_command(
         "facet_names": _tag_names(contact_tag, "--contact-tag"),
         "tag_data": tag_data,
     }
-    _check(check, model, changes, reading, output)
+    _check(check, model, changes, reading, output, force=force)
 
 
 def _build(
-    name: str, changes: list[str] | None, sizes: Mapping[str, float], output: Path | None
+    name: str,
+    changes: list[str] | None,
+    sizes: Mapping[str, float],
+    output: Path | None,
+    *,
+    force: bool,
 ) -> None:
     from fieldcorr.mesh import MeshSizes, build_mesh, check_mesh, write_mesh
 
@@ -140,19 +140,9 @@ def _build(
     start = time.perf_counter()
     mesh = build_mesh(model, sizes=MeshSizes.of(model.mesh.sizes, **sizes))
     report = check_mesh(mesh, tissues=tuple(model.tissues), name=str(output))
-    write_mesh(mesh, output, force=True)
+    write_mesh(mesh, output, force=force)
     note(f"built in {time.perf_counter() - start:.1f} s")
     _show_report(mesh, report, output)
-
-
-def _check_output(output: Path, inputs: Iterable[str | Path | None], *, force: bool) -> None:
-    """Refuse an output that exists before minutes are spent on it, and an input in any case."""
-    if not (output.exists() or output.is_symlink()):
-        return
-    if any(path and Path(path).exists() and output.samefile(path) for path in inputs):
-        raise MeshError(f"{output}: is an input of this command; choose another --output")
-    if not force:
-        raise MeshError(f"{output}: exists already; --force replaces it")
 
 
 def _check(
@@ -161,14 +151,10 @@ def _check(
     changes: list[str] | None,
     reading: Mapping[str, Any],
     output: Path | None,
+    *,
+    force: bool,
 ) -> None:
-    from fieldcorr.mesh import (
-        check_mesh,
-        check_mesh_of_model,
-        measure_mesh,
-        read_mesh,
-        write_mesh,
-    )
+    from fieldcorr.mesh import check_mesh, check_mesh_of_model, measure_mesh, read_mesh, write_mesh
 
     mesh = read_mesh(path, **reading)
     if name is None and not changes:
@@ -177,7 +163,7 @@ def _check(
         check_mesh_of_model(open_model(name or DEFAULT_MODEL, changes), mesh, name=str(path))
         report = measure_mesh(mesh)
     if output is not None:
-        write_mesh(mesh, output, force=True)
+        write_mesh(mesh, output, force=force)
     _show_report(mesh, report, output or path)
 
 

@@ -77,7 +77,7 @@ def climb(waves: Sequence[Waves], start: float) -> Ladder:
     """Solve a stack given from its far end to its driven surface.
 
     ``start`` is the reflection in the first layer: 0 at a centre or for a half-space, 1 for an
-    insulated and -1 for a grounded far face.
+    insulated far face.
     """
     reflection = [np.full_like(waves[0].outer_u, start)]
     admittance = _admittance(waves[0], reflection[0])

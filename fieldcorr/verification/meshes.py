@@ -14,7 +14,7 @@ disc        half z <= 0 of the spheroid with half axes 10, 10, sqrt(99) mm: medi
 ==========  =======================================================================================
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -40,7 +40,7 @@ from fieldcorr.mesh.gmsh.shapes import (
     add_tube,
     add_volume,
 )
-from fieldcorr.mesh.gmsh.volumes import Interface, Quadric, correct_volumes, elliptic_tube, outward
+from fieldcorr.mesh.gmsh.volumes import Interface, Quadric, correct_volumes, elliptic_tube
 from fieldcorr.mesh.order import tidy
 from fieldcorr.mesh.structured import FacetChooser, name_boundary
 from fieldcorr.model import Ellipse, bundled_folder
@@ -67,17 +67,9 @@ def graded_line(
 ) -> Floats:
     """Return grid lines through every stop, with steps min(fine + growth * distance, coarse).
 
-    Between two stops the lines are spaced evenly in the integral of 1 / step, so that the steps
-    follow the wish and the last one fits.
-
-    Parameters
-    ----------
-    stops : ascending tuple of float
-        Where lines must lie, the two ends included.
-    fine : position -> step
-        The steps wanted at some positions.
-    growth, coarse : float
-        Growth of the step with the distance to a fine position; largest step.
+    ``stops`` ascend and include both ends; ``fine`` is the step wanted at some positions. Between
+    two stops the lines are spaced evenly in the integral of 1 / step, so that the steps follow the
+    wish and the last one fits.
     """
     where = np.array(list(fine))
     wish = np.array(list(fine.values()))
@@ -100,7 +92,7 @@ class _Raw:
 
     points: Floats
     blocks: Mapping[str, Ints]
-    surfaces: Mapping[str, tuple[Ints, Quadric]]
+    surfaces: Sequence[tuple[Ints, Quadric]]
     facets: Mapping[str, FacetChooser]
 
 
@@ -129,16 +121,10 @@ def verification_mesh(name: str, *, corrected: bool = True, scale: float = 1.0) 
             "gmsh": gmsh_version(),
         },
     )
-    moved = replace(mesh, points=_corrected_points(raw, cells)) if corrected else mesh
-    return tidy(moved, like=raw.points)
-
-
-def _corrected_points(raw: _Raw, cells: Ints) -> Floats:
-    interfaces = {
-        name: Interface(outward(raw.points, facets, shape), shape)
-        for name, (facets, shape) in raw.surfaces.items()
-    }
-    return correct_volumes(raw.points, cells, interfaces)[0]
+    if corrected:
+        interfaces = [Interface.of(raw.points, rows, shape) for rows, shape in raw.surfaces]
+        mesh = replace(mesh, points=correct_volumes(raw.points, cells, interfaces))
+    return tidy(mesh, like=raw.points)
 
 
 def _sphere(gmsh: Any, scale: float) -> _Raw:
@@ -164,10 +150,10 @@ def _sphere(gmsh: Any, scale: float) -> _Raw:
     return _Raw(
         points=1e-3 * nodes.points,
         blocks={name: cells.get(name, csf) for name in SPHERE_MM},
-        surfaces={
-            f"sphere-{radius:g}": (nodes.elements(gmsh, 2, ball), _ball_shape(radius))
+        surfaces=[
+            (nodes.elements(gmsh, 2, ball), _spheroid((radius,) * 3, share=1.0))
             for radius, ball in zip(SPHERE_MM.values(), balls, strict=True)
-        },
+        ],
         facets={"outer": lambda centroids: np.full(len(centroids), fill_value=True)},
     )
 
@@ -193,13 +179,13 @@ def _cylinder(gmsh: Any, scale: float) -> _Raw:
     return _Raw(
         points=1e-3 * nodes.points,
         blocks={name: nodes.elements(gmsh, 3, [volume]) for name, volume in volumes.items()},
-        surfaces={
-            f"tube-{r:g}": (
+        surfaces=[
+            (
                 nodes.elements(gmsh, 2, tube.surfaces),
                 elliptic_tube(0.0, 0.0, 1e-3 * r, 1e-3 * r, 2 * ends),
             )
             for r, tube in zip(CYLINDER_MM.values(), tubes, strict=True)
-        },
+        ],
         facets={"outer": lambda centroids: np.abs(centroids[:, 2]) < ends - 1e-9},
     )
 
@@ -213,20 +199,10 @@ def _disc(gmsh: Any, scale: float) -> _Raw:
     gmsh.model.mesh.generate(3)
     nodes = Generated.collect(gmsh)
     points = 1e-3 * nodes.points * [1.0, 1.0, DISC_OUTER_MM[2] / DISC_OUTER_MM[0]]
-    axes = tuple(1e-3 * axis for axis in DISC_OUTER_MM)
     return _Raw(
         points=_with_disc_area(points, nodes.elements(gmsh, 2, ball.disc)),
         blocks={"medium": nodes.elements(gmsh, 3, [ball.volume])},
-        surfaces={
-            "spheroid": (
-                nodes.elements(gmsh, 2, ball.outer),
-                Quadric(
-                    (0.0, 0.0, 0.0),
-                    (axes[0], axes[1], axes[2]),
-                    float(2 / 3 * np.pi * np.prod(axes)),
-                ),
-            )
-        },
+        surfaces=[(nodes.elements(gmsh, 2, ball.outer), _spheroid(DISC_OUTER_MM, share=0.5))],
         facets={
             "disc": lambda centroids: (
                 (centroids[:, 2] > -1e-12)
@@ -250,9 +226,10 @@ def _with_disc_area(points: Floats, disc: Ints) -> Floats:
     return moved
 
 
-def _ball_shape(radius_mm: float) -> Quadric:
-    radius = 1e-3 * radius_mm
-    return Quadric((0.0, 0.0, 0.0), (radius, radius, radius), 4 / 3 * np.pi * radius**3)
+def _spheroid(half_axes_mm: tuple[float, float, float], *, share: float) -> Quadric:
+    """Return an ellipsoid about the origin of which a share, cut through the centre, is meshed."""
+    a, b, c = (1e-3 * axis for axis in half_axes_mm)
+    return Quadric((0.0, 0.0, 0.0), (a, b, c), share * 4 / 3 * np.pi * a * b * c)
 
 
 _RECIPES: dict[str, Callable[[Any, float], _Raw]] = {

@@ -5,7 +5,6 @@ as the image of its outer one, and the prisms between the two are cut into tetra
 itself gmsh fills the space between two unlike triangulations with slivers, in eight times the time.
 """
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -24,13 +23,7 @@ from fieldcorr.mesh.gmsh.session import (
 )
 from fieldcorr.mesh.gmsh.shapes import QUARTERS, PaddleShell, Tube, add_paddle, add_tube, add_volume
 from fieldcorr.mesh.gmsh.sizes import MeshSizes, Stretch, bulk_size_formula, largest_edges
-from fieldcorr.mesh.gmsh.volumes import (
-    Interface,
-    VolumeChange,
-    correct_volumes,
-    elliptic_tube,
-    outward,
-)
+from fieldcorr.mesh.gmsh.volumes import Interface, correct_volumes, elliptic_tube
 from fieldcorr.mesh.order import tidy
 from fieldcorr.mesh.topology import boundary_facets, locate_facets
 from fieldcorr.model import REQUIRED_TISSUES, Model, SizesTable
@@ -85,8 +78,22 @@ def build_mesh(model: Model, *, sizes: MeshSizes | SizesTable | None = None) -> 
         spine = _add_spine(gmsh, model, chosen)
         gmsh.model.mesh.generate(3)
         mesh, interfaces = _collect_spine(gmsh, model, spine)
-    points, changes = correct_volumes(mesh.points, mesh.cells, interfaces)
-    return tidy(replace(mesh, points=points, origin=_origin(model, chosen, changes)))
+    points = correct_volumes(mesh.points, mesh.cells, interfaces.values())
+    origin = {
+        "made-by": "build_mesh",
+        "model": model.name,
+        "shape-sha256": model.shape_hash,
+        "sizes": asdict(chosen),
+        "gmsh": gmsh_version(),
+        "volume-error": {
+            name: {
+                "before": interface.volume_error(mesh.points),
+                "after": interface.volume_error(points),
+            }
+            for name, interface in interfaces.items()
+        },
+    }
+    return tidy(replace(mesh, points=points, origin=origin))
 
 
 def _add_spine(gmsh: Any, model: Model, sizes: MeshSizes) -> Spine:
@@ -104,17 +111,17 @@ def _collect_spine(gmsh: Any, model: Model, spine: Spine) -> tuple[Mesh, dict[st
     points = 1e-3 * nodes.points
     points[:, 2] = 1e-3 * spine.stretch.to_model(nodes.points[:, 2])
     blocks = {name: nodes.elements(gmsh, 3, [volume]) for name, volume in spine.volumes.items()}
-    blocks["dura"] = _dura_cells(gmsh, nodes, spine.tubes)
-    fills = {**{name: tissue for name, (tissue, _) in _FILLS.items()}, "dura": "dura"}
-    tags = [
-        np.full(len(cells), REQUIRED_TISSUES.index(fills[name])) for name, cells in blocks.items()
-    ]
+    outer = nodes.elements(gmsh, 2, spine.tubes["dura"].surfaces)
+    blocks["dura"] = prism_cells(outer, nodes.images(gmsh, spine.tubes["sac"].surfaces))
+    fills = [*(tissue for tissue, _ in _FILLS.values()), "dura"]
+    tissues = [REQUIRED_TISSUES.index(tissue) for tissue in fills]
+    tags = np.repeat(tissues, [len(cells) for cells in blocks.values()])
     cells = orient_cells(points, np.concatenate(list(blocks.values()))).astype(np.int32)
     facets, facet_tags, facet_names = _name_boundary(gmsh, nodes, cells, model, spine)
     mesh = Mesh(
         points=points,
         cells=cells,
-        cell_tags=np.concatenate(tags).astype(np.int32),
+        cell_tags=tags.astype(np.int32),
         tissues=REQUIRED_TISSUES,
         facets=facets,
         facet_tags=facet_tags,
@@ -204,12 +211,6 @@ def _set_sizes(gmsh: Any, model: Model, sizes: MeshSizes, spine: Spine) -> None:
     set_smallest(gmsh, [rims, add_formula(gmsh, bulk), *limits])
 
 
-def _dura_cells(gmsh: Any, nodes: Generated, tubes: dict[str, Tube]) -> Ints:
-    """Return the cells (3 F, 4) between the dura's surfaces."""
-    image = nodes.images(gmsh, tubes["sac"].surfaces)
-    return prism_cells(nodes.elements(gmsh, 2, tubes["dura"].surfaces), image)
-
-
 def _name_boundary(
     gmsh: Any, nodes: Generated, cells: Ints, model: Model, spine: Spine
 ) -> tuple[Ints, Ints, tuple[str, ...]]:
@@ -233,21 +234,6 @@ def _interfaces(
     for name, ellipse in model.geometry.ellipses().items():
         outline = (ellipse.left, ellipse.dorsal, ellipse.half_width, ellipse.half_depth)
         x, y, a, b = (1e-3 * value for value in outline)
-        shape = elliptic_tube(x, y, a, b, length)
         facets = nodes.elements(gmsh, 2, spine.tubes[name].surfaces)
-        result[name] = Interface(outward(points, facets, shape), shape)
+        result[name] = Interface.of(points, facets, elliptic_tube(x, y, a, b, length))
     return result
-
-
-def _origin(model: Model, sizes: MeshSizes, changes: Mapping[str, VolumeChange]) -> dict[str, Any]:
-    return {
-        "made-by": "build_mesh",
-        "model": model.name,
-        "shape-sha256": model.shape_hash,
-        "sizes": asdict(sizes),
-        "gmsh": gmsh_version(),
-        "volume-error": {
-            name: {"before": change.before, "after": change.after}
-            for name, change in changes.items()
-        },
-    }
