@@ -206,8 +206,5 @@ def _volume_errors(noted: object) -> Iterator[tuple[str, float, float]]:
             yield name, before, after
 
 
-def _rows(
-    amounts: Mapping[str, tuple[int, float]], scale: float
-) -> Iterator[tuple[str, int, float]]:
-    for name, (count, amount) in amounts.items():
-        yield name, count, scale * amount
+def _rows(amounts: Mapping[str, tuple[int, float]], scale: float) -> list[tuple[str, int, float]]:
+    return [(name, count, scale * amount) for name, (count, amount) in amounts.items()]

@@ -31,13 +31,11 @@ class Mesh:
         Positively oriented: det(p1 - p0, p2 - p0, p3 - p0) > 0.
     cell_tags : (T,) int32
         ``tissues[cell_tags[t]]`` is the tissue of cell t.
-    tissues : tuple of str
     facets : (F, 3) int32
         Boundary triangles with a name; the normal of the vertex order points out of the tissue.
     facet_tags : (F,) int32
-        ``facet_names[facet_tags[f]]`` is the name of facet f.
-    facet_names : tuple of str
-        Contacts "0", "1", ..., the surface "outer", the stimulator's "case".
+        ``facet_names[facet_tags[f]]`` is the name of facet f: contacts "0", "1", ..., the surface
+        "outer", the stimulator's "case".
     origin : mapping
         How the mesh was made, as JSON values; not part of the hash.
     """
@@ -111,21 +109,18 @@ def tetrahedron_volumes(points: Floats, cells: NDArray[np.integer[Any]]) -> Floa
     """Return det(p1 - p0, p2 - p0, p3 - p0) / 6 of each cell, (T,), signed."""
     start = points[cells[:, 0]]
     a, b, c = (points[cells[:, k]] - start for k in (1, 2, 3))
-    result: Floats = np.einsum("ij,ij->i", a, np.cross(b, c)) / 6.0
-    return result
+    return np.asarray(np.einsum("ij,ij->i", a, np.cross(b, c)) / 6.0)
 
 
 def triangle_areas(points: Floats, facets: NDArray[np.integer[Any]]) -> Floats:
     """Return |(p1 - p0) x (p2 - p0)| / 2 of each triangle, (F,)."""
-    result: Floats = 0.5 * np.linalg.norm(triangle_normals(points, facets), axis=1)
-    return result
+    return np.asarray(0.5 * np.linalg.norm(triangle_normals(points, facets), axis=1))
 
 
 def triangle_normals(points: Floats, facets: NDArray[np.integer[Any]]) -> Floats:
     """Return (p1 - p0) x (p2 - p0) of each triangle, (F, 3): twice the area vector."""
     start = points[facets[:, 0]]
-    result: Floats = np.cross(points[facets[:, 1]] - start, points[facets[:, 2]] - start)
-    return result
+    return np.cross(points[facets[:, 1]] - start, points[facets[:, 2]] - start)
 
 
 def orient_cells(points: Floats, cells: NDArray[np.integer[Any]]) -> NDArray[np.integer[Any]]:

@@ -8,6 +8,7 @@ import contextlib
 import io
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -61,11 +62,18 @@ def read_mesh(
     if unit is not None and unit not in _SCALE:
         raise MeshError(f'{path}: unit = {unit!r}: must be "m" or "mm"')
     source = Path(path)
-    if source.suffix != ".fcmesh":
-        return _read_foreign(source, unit or "m", tissue_names or {}, facet_names or {}, tag_data)
-    if unit == "mm" or tissue_names or facet_names or tag_data:
-        raise MeshError(f"{path}: unit and names are part of a .fcmesh file and cannot be given")
-    return read_fcmesh(source)
+    if source.suffix == ".fcmesh":
+        if unit == "mm" or tissue_names or facet_names or tag_data:
+            raise MeshError(
+                f"{path}: unit and names are part of a .fcmesh file and cannot be given"
+            )
+        return read_fcmesh(source)
+    raw = _read_with_meshio(source)
+    try:
+        mesh = _convert(raw, unit or "m", tissue_names or {}, facet_names or {}, tag_data)
+    except MeshError as error:
+        raise MeshError(f"{path}: {error}") from None
+    return replace(mesh, origin={"read-from": source.name, "unit": unit or "m"})
 
 
 def write_mesh(mesh: Mesh, path: str | os.PathLike[str], *, force: bool = False) -> None:
@@ -79,16 +87,6 @@ def write_mesh(mesh: Mesh, path: str | os.PathLike[str], *, force: bool = False)
             write_fcmesh(mesh, draft)
         else:
             _guarded(target, "cannot be written", lambda: _write_foreign(mesh, draft))
-
-
-def _read_foreign(
-    path: Path, unit: Unit, tissue_names: Names, facet_names: Names, tag_data: str | None
-) -> Mesh:
-    raw = _read_with_meshio(path)
-    try:
-        return _convert(raw, path, unit, tissue_names, facet_names, tag_data)
-    except MeshError as error:
-        raise MeshError(f"{path}: {error}") from None
 
 
 def _write_foreign(mesh: Mesh, path: Path) -> None:
@@ -128,7 +126,7 @@ def _guarded(path: Path, what: str, action: Callable[[], T]) -> T:
 
 
 def _convert(
-    raw: Any, path: Path, unit: Unit, tissue_names: Names, facet_names: Names, tag_data: str | None
+    raw: Any, unit: Unit, tissue_names: Names, facet_names: Names, tag_data: str | None
 ) -> Mesh:
     _check_kinds(raw)
     data = _tag_data(raw, tag_data)
@@ -150,7 +148,6 @@ def _convert(
         facets=contacts,
         facet_tags=facet_tags,
         facet_names=facets,
-        origin={"read-from": path.name, "unit": unit},
     )
 
 

@@ -110,5 +110,4 @@ def _kuhn_cells(nx: int, ny: int, nz: int) -> NDArray[np.int64]:
     corner = np.stack(np.meshgrid(*map(np.arange, (nx, ny, nz)), indexing="ij"), axis=-1)
     low = corner.reshape(-1, 3) @ step
     paths = np.array([np.cumsum([0, *step[list(p)]]) for p in permutations(range(3))])
-    cells: NDArray[np.int64] = (low[:, None, None] + paths[None]).reshape(-1, 4)
-    return cells
+    return np.asarray((low[:, None, None] + paths[None]).reshape(-1, 4))

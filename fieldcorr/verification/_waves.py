@@ -100,10 +100,7 @@ def _admittance(layer: Waves, rho: FloatArray) -> FloatArray:
 def modes_needed(decay: float, tolerance: float, limit: int, what: str) -> int:
     """Return n with exp(-n decay) <= tolerance, at least 1.
 
-    Raises
-    ------
-    ConvergenceError
-        When more than ``limit`` terms are needed: the points lie too near a sharp source.
+    A ConvergenceError says that more than ``limit`` are needed: points too near a sharp source.
     """
     share("tolerance", tolerance)
     count = math.inf if decay <= 0.0 else math.ceil(-math.log(tolerance) / decay)

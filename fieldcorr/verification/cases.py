@@ -260,14 +260,9 @@ def compare_all(
 ) -> Iterator[Comparison]:
     """Yield the comparisons of the accuracy table as they are made.
 
-    Parameters
-    ----------
-    everything
-        Also cases without a target.
-    peer_mesh
-        Also compare r with NGSolve on this mesh of the bundled model: tiny, companion or standard.
-    progress
-        Called with the name of a case, and 0 before it and 1 after it.
+    With ``everything`` also those without a target, with ``peer_mesh`` (tiny, companion or standard
+    of the bundled model) also r against NGSolve. ``progress`` is called with the name of a case and
+    0 before it, 1 after it.
     """
     cases = [case for case in CASES if case.is_judged or everything]
     if peer_mesh is not None:

@@ -80,22 +80,11 @@ def cylinder_potential(
     *,
     tolerance: float = 1e-13,
 ) -> FloatArray:
-    """Return the potential inside layered cylinders along z, centred on the origin.
+    """Return the potential (N,) in V inside layered cylinders along z, centred on the origin.
 
-    Parameters
-    ----------
-    points : (N, 3) array
-        Points in m, within the cylinder (up to 1 % beyond is taken as its layer).
-    cylinders : Cylinders
-        The layers.
-    electrodes : sequence of BlurredPatch
-        Sources on the outer surface; their currents sum to zero.
-    tolerance : float
-        Modes that have decayed below this share are left out.
-
-    Returns
-    -------
-    (N,) array of V, with zero mean over the volume of every layer.
+    ``points`` (N, 3) in m lie within the cylinder (up to 1 % beyond is taken as its layer). The
+    electrodes are on the outer surface; their currents sum to zero. Modes that have decayed below
+    ``tolerance`` are left out. The mean over the volume of every layer is zero.
     """
     _checks.balanced([electrode.current for electrode in electrodes])
     points = _checks.numbers("points", points, (-1, 3))

@@ -14,12 +14,13 @@ disc        half z <= 0 of the spheroid with half axes 10, 10, sqrt(99) mm: medi
 ==========  =======================================================================================
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from scipy.integrate import cumulative_trapezoid
 
 from fieldcorr.errors import MeshError
 from fieldcorr.mesh import read_mesh
@@ -77,9 +78,7 @@ def graded_line(
     for low, high in pairwise(stops):
         t = np.linspace(low, high, 2001)
         step = np.minimum((wish + growth * np.abs(t[:, None] - where)).min(axis=1), coarse)
-        passed = np.concatenate(
-            [[0.0], np.cumsum(np.diff(t) * 0.5 * (1 / step[1:] + 1 / step[:-1]))]
-        )
+        passed = cumulative_trapezoid(1 / step, t, initial=0.0)
         count = max(1, round(float(passed[-1])))
         lines.append(np.interp(np.linspace(0.0, passed[-1], count + 1)[1:], passed, t))
         lines[-1][-1] = high
@@ -138,20 +137,18 @@ def _sphere(gmsh: Any, scale: float) -> _Raw:
         "scalp": geo.addVolume([loops[3], loops[2]]),
     }
     geo.synchronize()
-    ratio = SPHERE_MM["brain"] / SPHERE_MM["csf"]
-    gmsh.model.mesh.setPeriodic(
-        2, balls[0], balls[1], np.diag([ratio] * 3 + [1.0]).ravel().tolist()
-    )
+    shrink = np.diag([SPHERE_MM["brain"] / SPHERE_MM["csf"]] * 3 + [1.0])
+    gmsh.model.mesh.setPeriodic(2, balls[0], balls[1], shrink.ravel().tolist())
     set_smallest(gmsh, [add_formula(gmsh, f"{scale!r}*(14.5-5.7*Sqrt(x*x+y*y+z*z)/78)")])
     gmsh.model.mesh.generate(3)
-    nodes = Generated.collect(gmsh)
-    cells = {name: nodes.elements(gmsh, 3, [volume]) for name, volume in volumes.items()}
-    csf = prism_cells(nodes.elements(gmsh, 2, balls[1]), nodes.images(gmsh, balls[0]))
+    nodes = Generated(gmsh)
+    cells = {name: nodes.elements(3, [volume]) for name, volume in volumes.items()}
+    csf = prism_cells(nodes.elements(2, balls[1]), nodes.images(balls[0]))
     return _Raw(
         points=1e-3 * nodes.points,
         blocks={name: cells.get(name, csf) for name in SPHERE_MM},
         surfaces=[
-            (nodes.elements(gmsh, 2, ball), _spheroid((radius,) * 3, share=1.0))
+            (nodes.elements(2, ball), _spheroid((radius,) * 3, share=1.0))
             for radius, ball in zip(SPHERE_MM.values(), balls, strict=True)
         ],
         facets={"outer": lambda centroids: np.full(len(centroids), fill_value=True)},
@@ -174,14 +171,14 @@ def _cylinder(gmsh: Any, scale: float) -> _Raw:
     steps = f"1.28+0.21*{beyond.format(radius, 8)}-0.08*{beyond.format(radius, 10)}"
     set_smallest(gmsh, [add_formula(gmsh, f"{scale!r}*({steps})")])
     gmsh.model.mesh.generate(3)
-    nodes = Generated.collect(gmsh)
+    nodes = Generated(gmsh)
     ends = 1e-3 * half
     return _Raw(
         points=1e-3 * nodes.points,
-        blocks={name: nodes.elements(gmsh, 3, [volume]) for name, volume in volumes.items()},
+        blocks={name: nodes.elements(3, [volume]) for name, volume in volumes.items()},
         surfaces=[
             (
-                nodes.elements(gmsh, 2, tube.surfaces),
+                nodes.elements(2, tube.surfaces),
                 elliptic_tube(0.0, 0.0, 1e-3 * r, 1e-3 * r, 2 * ends),
             )
             for r, tube in zip(CYLINDER_MM.values(), tubes, strict=True)
@@ -197,12 +194,12 @@ def _disc(gmsh: Any, scale: float) -> _Raw:
     rims = add_rims(gmsh, ball.rim, 0.012 * scale, 0.37)
     set_smallest(gmsh, [rims, add_formula(gmsh, repr(2.0 * scale))])
     gmsh.model.mesh.generate(3)
-    nodes = Generated.collect(gmsh)
+    nodes = Generated(gmsh)
     points = 1e-3 * nodes.points * [1.0, 1.0, DISC_OUTER_MM[2] / DISC_OUTER_MM[0]]
     return _Raw(
-        points=_with_disc_area(points, nodes.elements(gmsh, 2, ball.disc)),
-        blocks={"medium": nodes.elements(gmsh, 3, [ball.volume])},
-        surfaces=[(nodes.elements(gmsh, 2, ball.outer), _spheroid(DISC_OUTER_MM, share=0.5))],
+        points=_with_disc_area(points, nodes.elements(2, ball.disc)),
+        blocks={"medium": nodes.elements(3, [ball.volume])},
+        surfaces=[(nodes.elements(2, ball.outer), _spheroid(DISC_OUTER_MM, share=0.5))],
         facets={
             "disc": lambda centroids: (
                 (centroids[:, 2] > -1e-12)
@@ -232,8 +229,4 @@ def _spheroid(half_axes_mm: tuple[float, float, float], *, share: float) -> Quad
     return Quadric((0.0, 0.0, 0.0), (a, b, c), share * 4 / 3 * np.pi * a * b * c)
 
 
-_RECIPES: dict[str, Callable[[Any, float], _Raw]] = {
-    "sphere": _sphere,
-    "cylinder": _cylinder,
-    "disc": _disc,
-}
+_RECIPES = {"sphere": _sphere, "cylinder": _cylinder, "disc": _disc}

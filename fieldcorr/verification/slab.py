@@ -67,22 +67,11 @@ class Rectangle:
 def slab_potential(
     points: FloatArray, slab: Slab, contacts: Sequence[Rectangle], *, tolerance: float = 1e-13
 ) -> FloatArray:
-    """Return the potential of rectangular contacts of uniform current on a layered box.
+    """Return the potential (N,) in V of rectangular contacts of uniform current on a layered box.
 
-    Parameters
-    ----------
-    points : (N, 3) array
-        x, y and depth in m; depth 0 is the surface that carries the contacts.
-    slab : Slab
-        The box.
-    contacts : sequence of Rectangle
-        The contacts; their currents sum to zero.
-    tolerance : float
-        Modes that have decayed below this share at a point's depth are left out.
-
-    Returns
-    -------
-    (N,) array of V, with zero mean over every horizontal plane.
+    ``points`` (N, 3) are x, y and depth in m; depth 0 is the surface that carries the contacts. The
+    currents sum to zero. Modes that have decayed below ``tolerance`` at a point's depth are left
+    out. The mean over every horizontal plane is zero.
     """
     points = _checks.numbers("points", points, (-1, 3))
     _require_inside(points, slab, contacts)
@@ -124,12 +113,11 @@ def _waves(layer: Layer, rate: FloatArray) -> Waves:
 
 def _attenuation(depth: float, slab: Slab, k: FloatArray) -> FloatArray:
     """Return the exponent (K,) by which modes have decayed at a depth."""
-    travelled = [
-        np.clip(depth - top, 0.0, layer.thickness)
-        for top, layer in zip(slab.tops, slab.layers, strict=True)
-    ]
     return np.asarray(
-        sum(t * _rates(layer, k) for t, layer in zip(travelled, slab.layers, strict=True))
+        sum(
+            np.clip(depth - top, 0.0, layer.thickness) * _rates(layer, k)
+            for top, layer in zip(slab.tops, slab.layers, strict=True)
+        )
     )
 
 

@@ -72,22 +72,11 @@ def sphere_potential(
     *,
     tolerance: float = 1e-14,
 ) -> FloatArray:
-    """Return the potential inside layered spheres centred on the origin.
+    """Return the potential (N,) in V inside layered spheres about the origin, zero at the centre.
 
-    Parameters
-    ----------
-    points : (N, 3) array
-        Points in m, not outside the last sphere (up to 1 % is taken as on the surface's layer).
-    spheres : Spheres
-        The shells.
-    electrodes : sequence of BlurredElectrode
-        Sources on the outer surface; their currents sum to zero.
-    tolerance : float
-        Degrees that have decayed below this share are left out.
-
-    Returns
-    -------
-    (N,) array of V, zero at the centre.
+    ``points`` (N, 3) in m lie within the last sphere (up to 1 % beyond is taken as its layer). The
+    electrodes are on the outer surface; their currents sum to zero. Degrees that have decayed below
+    ``tolerance`` are left out.
     """
     _checks.balanced([electrode.current for electrode in electrodes])
     points = _checks.numbers("points", points, (-1, 3))

@@ -54,17 +54,9 @@ class Spine:
 def build_mesh(model: Model, *, sizes: MeshSizes | SizesTable | None = None) -> Mesh:
     """Build the mesh of a model with gmsh; the same input gives the same mesh.
 
-    Parameters
-    ----------
-    model : Model
-    sizes : MeshSizes or the table ``[mesh.sizes]`` of a model, optional
-        By default the model's own sizes.
-
-    Returns
-    -------
-    Mesh
-        Facet sets: every contact by its name, "outer" (the torso's surface with its flat ends,
-        without the case) and "case". The uncovered faces of the paddle carry no name.
+    Its facet sets are every contact by its name, "outer" (the torso's surface with its flat ends,
+    without the case) and "case"; the uncovered faces of the paddle carry no name. ``sizes`` are the
+    model's own by default.
 
     Raises
     ------
@@ -75,9 +67,12 @@ def build_mesh(model: Model, *, sizes: MeshSizes | SizesTable | None = None) -> 
     """
     chosen = MeshSizes.of(model.mesh.sizes if sizes is None else sizes)
     with gmsh_session(model.name) as gmsh:
-        spine = _add_spine(gmsh, model, chosen)
+        spine = _add_geometry(gmsh.model.geo, model, chosen)
+        gmsh.model.geo.synchronize()
+        _tie_dura(gmsh, model, spine.tubes)
+        _set_sizes(gmsh, model, chosen, spine)
         gmsh.model.mesh.generate(3)
-        mesh, interfaces = _collect_spine(gmsh, model, spine)
+        mesh, interfaces = _collect_spine(Generated(gmsh), model, spine)
     points = correct_volumes(mesh.points, mesh.cells, interfaces.values())
     origin = {
         "made-by": "build_mesh",
@@ -96,28 +91,20 @@ def build_mesh(model: Model, *, sizes: MeshSizes | SizesTable | None = None) -> 
     return tidy(replace(mesh, points=points, origin=origin))
 
 
-def _add_spine(gmsh: Any, model: Model, sizes: MeshSizes) -> Spine:
-    """Add geometry, the tie between the dura's surfaces, and the size fields."""
-    spine = _add_geometry(gmsh.model.geo, model, _stretch(model, sizes))
-    gmsh.model.geo.synchronize()
-    _tie_dura(gmsh, model, spine.tubes)
-    _set_sizes(gmsh, model, sizes, spine)
-    return spine
-
-
-def _collect_spine(gmsh: Any, model: Model, spine: Spine) -> tuple[Mesh, dict[str, Interface]]:
+def _collect_spine(
+    nodes: Generated, model: Model, spine: Spine
+) -> tuple[Mesh, dict[str, Interface]]:
     """Read the generated mesh back, in m, with the dura filled in and the boundary named."""
-    nodes = Generated.collect(gmsh)
     points = 1e-3 * nodes.points
     points[:, 2] = 1e-3 * spine.stretch.to_model(nodes.points[:, 2])
-    blocks = {name: nodes.elements(gmsh, 3, [volume]) for name, volume in spine.volumes.items()}
-    outer = nodes.elements(gmsh, 2, spine.tubes["dura"].surfaces)
-    blocks["dura"] = prism_cells(outer, nodes.images(gmsh, spine.tubes["sac"].surfaces))
+    blocks = {name: nodes.elements(3, [volume]) for name, volume in spine.volumes.items()}
+    outer = nodes.elements(2, spine.tubes["dura"].surfaces)
+    blocks["dura"] = prism_cells(outer, nodes.images(spine.tubes["sac"].surfaces))
     fills = [*(tissue for tissue, _ in _FILLS.values()), "dura"]
     tissues = [REQUIRED_TISSUES.index(tissue) for tissue in fills]
     tags = np.repeat(tissues, [len(cells) for cells in blocks.values()])
     cells = orient_cells(points, np.concatenate(list(blocks.values()))).astype(np.int32)
-    facets, facet_tags, facet_names = _name_boundary(gmsh, nodes, cells, model, spine)
+    facets, facet_tags, facet_names = _name_boundary(nodes, cells, model, spine)
     mesh = Mesh(
         points=points,
         cells=cells,
@@ -127,16 +114,13 @@ def _collect_spine(gmsh: Any, model: Model, spine: Spine) -> tuple[Mesh, dict[st
         facet_tags=facet_tags,
         facet_names=facet_names,
     )
-    return mesh, _interfaces(gmsh, nodes, points, model, spine)
+    return mesh, _interfaces(nodes, points, model, spine)
 
 
-def _stretch(model: Model, sizes: MeshSizes) -> Stretch:
+def _add_geometry(geo: Any, model: Model, sizes: MeshSizes) -> Spine:
     centre = model.array.offset_rostral_mm
     reach = float(np.abs(model.placement.corners_mm[:, 2] - centre).max()) + _BEYOND_PADDLE_MM
-    return Stretch(centre, reach, sizes.stretch, sizes.end_stretch)
-
-
-def _add_geometry(geo: Any, model: Model, stretch: Stretch) -> Spine:
+    stretch = Stretch(centre, reach, sizes.stretch, sizes.end_stretch)
     ellipses = model.geometry.ellipses()
     half, case = model.geometry.torso.length_mm / 2, model.boundary.case
     low, high = (case.offset_rostral_mm + side * case.height_mm / 2 for side in (-1, 1))
@@ -212,7 +196,7 @@ def _set_sizes(gmsh: Any, model: Model, sizes: MeshSizes, spine: Spine) -> None:
 
 
 def _name_boundary(
-    gmsh: Any, nodes: Generated, cells: Ints, model: Model, spine: Spine
+    nodes: Generated, cells: Ints, model: Model, spine: Spine
 ) -> tuple[Ints, Ints, tuple[str, ...]]:
     """Return named boundary facets (F, 3), their tags (F,) and the names."""
     facets, _ = boundary_facets(cells)
@@ -220,13 +204,13 @@ def _name_boundary(
     tags = np.full(len(facets), names.index("outer"), dtype=np.int32)
     for position, surface in enumerate([*spine.paddle.contacts, -1, spine.case]):
         if surface >= 0:
-            tags[locate_facets(nodes.elements(gmsh, 2, [surface]), facets)] = position
-    tags[locate_facets(nodes.elements(gmsh, 2, spine.paddle.body), facets)] = -1
+            tags[locate_facets(nodes.elements(2, [surface]), facets)] = position
+    tags[locate_facets(nodes.elements(2, spine.paddle.body), facets)] = -1
     return facets[tags >= 0], tags[tags >= 0], names
 
 
 def _interfaces(
-    gmsh: Any, nodes: Generated, points: Floats, model: Model, spine: Spine
+    nodes: Generated, points: Floats, model: Model, spine: Spine
 ) -> dict[str, Interface]:
     """Return every elliptic interface with its facets, oriented outwards."""
     length = 1e-3 * model.geometry.torso.length_mm
@@ -234,6 +218,6 @@ def _interfaces(
     for name, ellipse in model.geometry.ellipses().items():
         outline = (ellipse.left, ellipse.dorsal, ellipse.half_width, ellipse.half_depth)
         x, y, a, b = (1e-3 * value for value in outline)
-        facets = nodes.elements(gmsh, 2, spine.tubes[name].surfaces)
+        facets = nodes.elements(2, spine.tubes[name].surfaces)
         result[name] = Interface.of(points, facets, elliptic_tube(x, y, a, b, length))
     return result
