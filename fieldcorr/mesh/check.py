@@ -22,25 +22,14 @@ _BLOCK = 1 << 13  # cells at a time: temporary arrays stay in the cache
 
 
 @dataclass(frozen=True)
-class Quality:
-    """Summary over all cells.
-
-    ``dihedral_degree`` are the smallest and the largest angle between two faces of a cell,
-    ``radius_ratio`` the smallest, the 1st percentile and the median of 3 r_in / R_out (1 for the
-    regular tetrahedron, 0 for a flat one), ``edge`` the shortest and the longest edge in m.
-    """
-
-    dihedral_degree: tuple[float, float]
-    radius_ratio: tuple[float, float, float]
-    edge: tuple[float, float]
-
-
-@dataclass(frozen=True)
 class MeshReport:
     """Figures of a mesh.
 
     ``size`` is its extent along x, y, z in m; ``tissues`` has the number of cells and the volume in
-    m3 by name, ``facets`` the number of facets and their area in m2.
+    m3 by name, ``facets`` the number of facets and their area in m2. Over all cells,
+    ``dihedral_degree`` are the smallest and the largest angle between two faces, ``radius_ratio``
+    the smallest, the 1st percentile and the median of 3 r_in / R_out (1 for the regular
+    tetrahedron, 0 for a flat one), ``edge`` the shortest and the longest edge in m.
     """
 
     n_points: int
@@ -48,7 +37,9 @@ class MeshReport:
     size: tuple[float, float, float]
     tissues: Mapping[str, tuple[int, float]]
     facets: Mapping[str, tuple[int, float]]
-    quality: Quality
+    dihedral_degree: tuple[float, float]
+    radius_ratio: tuple[float, float, float]
+    edge: tuple[float, float]
 
 
 def check_mesh(
@@ -176,13 +167,21 @@ def _refuse_facets(mesh: Mesh, tags: Ints, what: str) -> None:
 def measure_mesh(mesh: Mesh) -> MeshReport:
     """Return counts, volumes, areas and quality of a sound mesh."""
     x, y, z = (float(extent) for extent in np.ptp(mesh.points, axis=0))
+    blocks = [
+        _measure_block(mesh.points, mesh.cells[start : start + _BLOCK])
+        for start in range(0, mesh.n_cells, _BLOCK)
+    ]
+    low, high, ratio, short, long = (np.concatenate(column) for column in zip(*blocks, strict=True))
+    lowest, percentile, median = np.percentile(ratio, [0, 1, 50])
     return MeshReport(
         n_points=mesh.n_points,
         n_cells=mesh.n_cells,
         size=(x, y, z),
         tissues=_by_name(mesh.tissues, mesh.cell_tags, mesh.volumes()),
         facets=_by_name(mesh.facet_names, mesh.facet_tags, mesh.facet_areas()),
-        quality=_measure_quality(mesh),
+        dihedral_degree=(float(low.min()), float(high.max())),
+        radius_ratio=(float(lowest), float(percentile), float(median)),
+        edge=(float(short.min()), float(long.max())),
     )
 
 
@@ -190,21 +189,6 @@ def _by_name(names: tuple[str, ...], tags: Ints, amounts: Floats) -> dict[str, t
     counts = np.bincount(tags, minlength=len(names))
     sums = np.bincount(tags, amounts, minlength=len(names))
     return {name: (int(counts[k]), float(sums[k])) for k, name in enumerate(names)}
-
-
-def _measure_quality(mesh: Mesh) -> Quality:
-    """Return the summary of a mesh without flat cells."""
-    blocks = [
-        _measure_block(mesh.points, mesh.cells[start : start + _BLOCK])
-        for start in range(0, mesh.n_cells, _BLOCK)
-    ]
-    low, high, ratio, short, long = (np.concatenate(column) for column in zip(*blocks, strict=True))
-    lowest, percentile, median = np.percentile(ratio, [0, 1, 50])
-    return Quality(
-        dihedral_degree=(float(low.min()), float(high.max())),
-        radius_ratio=(float(lowest), float(percentile), float(median)),
-        edge=(float(short.min()), float(long.max())),
-    )
 
 
 def _measure_block(points: Floats, cells: Ints) -> tuple[Floats, ...]:

@@ -96,13 +96,12 @@ class Mesh:
         """Return the area of every tagged facet, (F,) m2."""
         return triangle_areas(self.points, self.facets)
 
-    def tissue_tag(self, name: str) -> int:
-        """Return the tag of the tissue ``name``."""
-        return _position(name, self.tissues, "tissue")
-
     def facet_tag(self, name: str) -> int:
         """Return the tag of the facet set ``name``."""
-        return _position(name, self.facet_names, "facet set")
+        if name not in self.facet_names:
+            known = ", ".join(self.facet_names) or "none"
+            raise MeshError(f"mesh: no facet set named {name!r}; it has {known}")
+        return self.facet_names.index(name)
 
 
 def tetrahedron_volumes(points: Floats, cells: NDArray[np.integer[Any]]) -> Floats:
@@ -170,9 +169,3 @@ def _check_range(name: str, array: Ints, stop: int) -> None:
         raise MeshError(
             f"mesh: {name} holds {array.min()}..{array.max()}, allowed are 0..{stop - 1}"
         )
-
-
-def _position(name: str, names: tuple[str, ...], what: str) -> int:
-    if name not in names:
-        raise MeshError(f"mesh: no {what} named {name!r}; it has {', '.join(names) or 'none'}")
-    return names.index(name)

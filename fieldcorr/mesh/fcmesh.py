@@ -55,8 +55,8 @@ def read_fcmesh(source: Path) -> Mesh:
         _check_format(file, source, is_sealed=is_sealed)
         tissues, facet_names = _names(file, "tissues", source), _names(file, "facet-names", source)
         points = _decode_points(_dataset(file, "points", 3, source))
-        cells, cell_tags = _decode_rows(_dataset(file, "cells", 5, source), source)
-        facets, facet_tags = _decode_rows(_dataset(file, "facets", 4, source), source)
+        cells, cell_tags = decode_rows(_dataset(file, "cells", 5, source))
+        facets, facet_tags = decode_rows(_dataset(file, "facets", 4, source))
         origin, digest = _json(file, "origin", dict, source), _text(file, "sha256", source)
     try:
         mesh = Mesh(points, cells, cell_tags, tissues, facets, facet_tags, facet_names, origin)
@@ -80,8 +80,7 @@ def to_nanometres(points: Floats) -> Ints | None:
 
 def round_to_nanometres(points: Floats) -> Floats:
     """Return the points moved to the nearest whole nanometre."""
-    rounded: Floats = np.rint(points * NANOMETRE) / NANOMETRE + 0.0  # no negative zero
-    return rounded
+    return np.asarray(np.rint(points * NANOMETRE) / NANOMETRE + 0.0)  # no negative zero
 
 
 def encode_rows(rows: Ints, tags: Ints) -> Ints:
@@ -95,7 +94,7 @@ def encode_rows(rows: Ints, tags: Ints) -> Ints:
     return np.concatenate(parts, axis=1).astype(np.int32)
 
 
-def decode_rows(coded: Ints) -> tuple[Longs, Longs]:
+def decode_rows(coded: Ints) -> tuple[NDArray[Any], NDArray[Any]]:
     """Invert :func:`encode_rows`; sums in 64 bits, so that hostile steps cannot wrap round."""
     rows = coded[:, :-1].astype(np.int64)
     rows[:, 0] = np.cumsum(rows[:, 0])
@@ -220,16 +219,7 @@ def _decode_points(coded: NDArray[Any]) -> Floats:
         return coded
     with np.errstate(over="ignore"):
         nanometres = np.cumsum(coded, axis=0, dtype=np.int32)
-    points: Floats = nanometres / NANOMETRE
-    return points
-
-
-def _decode_rows(coded: Ints, path: Path) -> tuple[Ints, Ints]:
-    rows, tags = decode_rows(coded)
-    for values in (rows, tags):
-        if values.size and (values.min() < 0 or values.max() > np.iinfo(np.int32).max):
-            raise MeshError(f"{path}: indices run to {values.min()}..{values.max()}, out of range")
-    return rows.astype(np.int32), tags.astype(np.int32)
+    return np.asarray(nanometres / NANOMETRE)
 
 
 def _text(file: h5py.File, name: str, path: Path) -> str:

@@ -183,13 +183,9 @@ def _tag_data(raw: Any, wanted: str | None) -> str:
 
 def _block(raw: Any, kind: str, data: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the rows and the tags of all blocks of one kind."""
-    width = {"tetra": 4, "triangle": 3}[kind]
-    rows, tags = [np.zeros((0, width), np.int64)], [np.zeros(0, np.int64)]
-    for block, values in zip(raw.cells, raw.cell_data[data], strict=True):
-        if block.type == kind:
-            rows.append(np.asarray(block.data, dtype=np.int64).reshape(-1, width))
-            tags.append(np.asarray(values, dtype=np.int64).ravel())
-    return np.concatenate(rows), np.concatenate(tags)
+    rows = np.asarray(raw.get_cells_type(kind), dtype=np.int64)
+    tags = raw.get_cell_data(data, kind) if len(rows) else np.zeros(0)
+    return rows, np.asarray(tags).astype(np.int64).ravel()
 
 
 def _names(raw: Any, dimension: int, chosen: Names) -> dict[int, str]:

@@ -63,7 +63,8 @@ def grid_mesh(
     points = np.stack(np.meshgrid(*lines, indexing="ij"), axis=-1).reshape(-1, 3)
     cells = orient_cells(points, _kuhn_cells(*(len(line) - 1 for line in lines))).astype(np.int32)
     tags = np.zeros(len(cells)) if tag is None else tag(points[cells].mean(axis=1))
-    chosen = {"outer": _everywhere} if facets is None else facets
+    everywhere = {"outer": lambda centroids: np.ones(len(centroids), dtype=bool)}
+    chosen = everywhere if facets is None else facets
     triangles, facet_tags = name_boundary(points, cells, chosen)
     return Mesh(
         points=points,
@@ -87,10 +88,6 @@ def name_boundary(
     for position, choose in enumerate(choosers.values()):
         tags[np.asarray(choose(centroids), dtype=bool) & (tags < 0)] = position
     return facets[tags >= 0], tags[tags >= 0]
-
-
-def _everywhere(centroids: Floats) -> NDArray[np.bool_]:
-    return np.ones(len(centroids), dtype=bool)
 
 
 def _grid_line(values: ArrayLike, axis: str) -> Floats:

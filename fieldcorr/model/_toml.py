@@ -14,12 +14,12 @@ LARGEST_FILE = 1_000_000  # bytes; a model file has some thousands
 
 def read_text(path: Path) -> str:
     """Return the text of a model or device file; every way to fail is a :class:`ModelError`."""
-    if path.is_dir():
-        raise ModelError(f"{path}: is a folder, not a model file")
-    if not path.is_file():  # never wait on a pipe or a device
-        what = "is not a regular file" if path.exists() else "no such file"
-        raise ModelError(f"{path}: {what}")
     try:
+        if path.is_dir():
+            raise ModelError(f"{path}: is a folder, not a model file")
+        if not path.is_file():  # never wait on a pipe or a device
+            what = "is not a regular file" if path.exists() else "no such file"
+            raise ModelError(f"{path}: {what}")
         with path.open("rb") as stream:
             data = stream.read(LARGEST_FILE + 1)
     except OSError as error:

@@ -30,7 +30,6 @@ from fieldcorr.mesh.gmsh.session import (
     add_formula,
     add_rims,
     gmsh_session,
-    gmsh_version,
     prism_cells,
     set_smallest,
 )
@@ -117,7 +116,7 @@ def verification_mesh(name: str, *, corrected: bool = True, scale: float = 1.0) 
         facet_names=tuple(raw.facets),
         origin={
             "made-by": f"verification_mesh({name!r}, corrected={corrected}, scale={scale:g})",
-            "gmsh": gmsh_version(),
+            "gmsh": str(gmsh.__version__),
         },
     )
     if corrected:
@@ -189,17 +188,18 @@ def _cylinder(gmsh: Any, scale: float) -> _Raw:
 
 def _disc(gmsh: Any, scale: float) -> _Raw:
     """Mesh half a ball and flatten it to half a spheroid; its rim encloses the disc's area."""
-    ball = add_disc_in_half_ball(gmsh.model.geo, DISC_OUTER_MM[0], DISC_RADIUS_MM)
-    gmsh.model.geo.synchronize()
-    rims = add_rims(gmsh, ball.rim, 0.012 * scale, 0.37)
+    geo = gmsh.model.geo
+    volume, outer, disc, rim = add_disc_in_half_ball(geo, DISC_OUTER_MM[0], DISC_RADIUS_MM)
+    geo.synchronize()
+    rims = add_rims(gmsh, rim, 0.012 * scale, 0.37)
     set_smallest(gmsh, [rims, add_formula(gmsh, repr(2.0 * scale))])
     gmsh.model.mesh.generate(3)
     nodes = Generated(gmsh)
     points = 1e-3 * nodes.points * [1.0, 1.0, DISC_OUTER_MM[2] / DISC_OUTER_MM[0]]
     return _Raw(
-        points=_with_disc_area(points, nodes.elements(2, ball.disc)),
-        blocks={"medium": nodes.elements(3, [ball.volume])},
-        surfaces=[(nodes.elements(2, ball.outer), _spheroid(DISC_OUTER_MM, share=0.5))],
+        points=_with_disc_area(points, nodes.elements(2, [disc])),
+        blocks={"medium": nodes.elements(3, [volume])},
+        surfaces=[(nodes.elements(2, outer), _spheroid(DISC_OUTER_MM, share=0.5))],
         facets={
             "disc": lambda centroids: (
                 (centroids[:, 2] > -1e-12)

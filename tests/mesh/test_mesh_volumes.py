@@ -27,7 +27,7 @@ CYLINDERS = {"white": 0.0045, "csf": 0.008, "fat": 0.010, "muscle": 0.020}
 def surface_of(mesh: Mesh, name: str) -> Ints:
     """Return the facets between the tissues up to ``name`` and those beyond it."""
     faces = all_faces(mesh.cells)
-    inside = np.append(mesh.cell_tags <= mesh.tissue_tag(name), [False])
+    inside = np.append(mesh.cell_tags <= mesh.tissues.index(name), [False])
     between = inside[faces.cells[:, 0]] != inside[faces.cells[:, 1]]
     facets: Ints = faces.vertices[between]
     return facets
@@ -87,7 +87,7 @@ def test_shipped_cylinder_is_right_and_its_twin_is_inscribed(name: str, radius: 
     )
     assert np.array_equal(right.cells, inscribed.cells)
     exact = np.pi * radius**2 * 0.04
-    tags = np.arange(right.tissue_tag(name) + 1)
+    tags = np.arange(right.tissues.index(name) + 1)
     within = [mesh.volumes()[np.isin(mesh.cell_tags, tags)].sum() for mesh in (right, inscribed)]
     assert within[0] == pytest.approx(exact, rel=1e-7)
     assert 0.98 * exact < within[1] < 0.999 * exact

@@ -44,11 +44,6 @@ def gmsh_session(name: str) -> Iterator[Any]:
         gmsh.finalize()
 
 
-def gmsh_version() -> str:
-    """Return the version of the gmsh library in use."""
-    return str(_import_gmsh().__version__)
-
-
 def add_formula(gmsh: Any, formula: str) -> int:
     """Add a size field given by a formula of x, y, z; return its tag."""
     fields = gmsh.model.mesh.field

@@ -86,23 +86,18 @@ def add_paddle(geo: Any, corners: Floats, rectangles: Floats) -> PaddleShell:
     return PaddleShell(contacts, body, [curve for rim in rims for curve in rim])
 
 
-@dataclass(frozen=True)
-class HalfBall:
-    """Volume below z = 0, its curved surfaces, the disc in its flat face and the disc's rim."""
-
-    volume: int
-    outer: list[int]
-    disc: list[int]
-    rim: list[int]
-
-
 def add_ball(geo: Any, radius: float) -> list[int]:
     """Add a sphere as eight patches, without seam or pole; return its surfaces."""
     return _add_octants(geo, radius, (1, -1))[0]
 
 
-def add_disc_in_half_ball(geo: Any, radius: float, disc_radius: float) -> HalfBall:
-    """Add the half ball z <= 0 with a disc of ``disc_radius`` imprinted on its flat face."""
+def add_disc_in_half_ball(
+    geo: Any, radius: float, disc_radius: float
+) -> tuple[int, list[int], int, list[int]]:
+    """Add the half ball z <= 0 with a disc of ``disc_radius`` imprinted on its flat face.
+
+    Return the volume, its curved surfaces, the disc and the curves of the disc's rim.
+    """
     outer, equator = _add_octants(geo, radius, (-1,))
     centre = geo.addPoint(0.0, 0.0, 0.0)
     points = [geo.addPoint(disc_radius * x, disc_radius * y, 0.0) for x, y in _AROUND]
@@ -111,7 +106,7 @@ def add_disc_in_half_ball(geo: Any, radius: float, disc_radius: float) -> HalfBa
     disc = geo.addPlaneSurface([outline])
     flat = geo.addPlaneSurface([geo.addCurveLoop(equator), outline])
     volume = geo.addVolume([geo.addSurfaceLoop([*outer, flat, disc])])
-    return HalfBall(int(volume), outer, [disc], rim)
+    return int(volume), outer, int(disc), rim
 
 
 def _add_ring(

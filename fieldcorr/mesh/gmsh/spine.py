@@ -17,7 +17,6 @@ from fieldcorr.mesh.gmsh.session import (
     add_limit,
     add_rims,
     gmsh_session,
-    gmsh_version,
     prism_cells,
     set_smallest,
 )
@@ -79,7 +78,7 @@ def build_mesh(model: Model, *, sizes: MeshSizes | SizesTable | None = None) -> 
         "model": model.name,
         "shape-sha256": model.shape_hash,
         "sizes": asdict(chosen),
-        "gmsh": gmsh_version(),
+        "gmsh": str(gmsh.__version__),
         "volume-error": {
             name: {
                 "before": interface.volume_error(mesh.points),
@@ -202,9 +201,9 @@ def _name_boundary(
     facets, _ = boundary_facets(cells)
     names = (*model.device.contact_names, "outer", "case")
     tags = np.full(len(facets), names.index("outer"), dtype=np.int32)
-    for position, surface in enumerate([*spine.paddle.contacts, -1, spine.case]):
-        if surface >= 0:
-            tags[locate_facets(nodes.elements(2, [surface]), facets)] = position
+    surfaces = dict(enumerate(spine.paddle.contacts)) | {names.index("case"): spine.case}
+    for position, surface in surfaces.items():
+        tags[locate_facets(nodes.elements(2, [surface]), facets)] = position
     tags[locate_facets(nodes.elements(2, spine.paddle.body), facets)] = -1
     return facets[tags >= 0], tags[tags >= 0], names
 

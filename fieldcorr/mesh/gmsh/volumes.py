@@ -98,8 +98,7 @@ def correct_volumes(points: Floats, cells: Ints, interfaces: Iterable[Interface]
     """
     total = np.sum([_scaled_moves(points, interface) for interface in interfaces], axis=0)
     share = safe_share(points, cells, total)
-    moved: Floats = points + share[:, None] * total
-    return moved
+    return np.asarray(points + share[:, None] * total)
 
 
 def vertex_depths(points: Floats, interface: Interface) -> Floats:
