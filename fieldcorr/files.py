@@ -20,39 +20,34 @@ def write_beside(
     """Yield a path to write to; it takes the target's place when the block ends well.
 
     The path lies in a new folder beside the target. Whatever is written into that folder is moved
-    next to the target, so that a format may keep its numbers in a second file.
-
-    Parameters
-    ----------
-    target
-        Where the file is to be.
-    error
-        Raised, with one line, when a file exists and ``force`` is not set, when it is one of the
-        inputs, and when it cannot be written.
-    force
-        Replace files that exist.
-    inputs
-        Files that are being read: never replaced, whatever their names.
+    next to the target, so that a format may keep its numbers in a second file. An ``error`` of one
+    line says that it cannot be written, or what :func:`refuse_existing` refuses.
     """
     kept = list(inputs)
-    _refuse(target, error, kept, force=force)
+    refuse_existing(target, error=error, force=force, inputs=kept)
     try:
         with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as folder:
             yield Path(folder) / target.name
-            written = sorted(Path(folder).iterdir())
+            # The file of the target's name comes last: it refers to the others.
+            written = sorted(Path(folder).iterdir(), key=lambda file: file.name == target.name)
             for file in written:
-                _refuse(target.parent / file.name, error, kept, force=force)
+                beside = target.parent / file.name
+                refuse_existing(beside, error=error, force=force, inputs=kept)
             for file in written:
                 _flush(file)
                 os.replace(file, target.parent / file.name)
     except OSError as problem:
-        raise error(f"{target}: cannot be written: {problem.strerror or problem}") from problem
+        reason = " ".join(str(problem.strerror or problem).split())
+        raise error(f"{target}: cannot be written: {reason}") from problem
 
 
-def _refuse(target: Path, error: type[FieldcorrError], inputs: list[Path], *, force: bool) -> None:
+def refuse_existing(
+    target: Path, *, error: type[FieldcorrError], force: bool, inputs: Iterable[Path] = ()
+) -> None:
+    """Refuse to replace a file that exists, unless ``force``, and one that is read in any case."""
     if any(target.exists() and file.exists() and target.samefile(file) for file in inputs):
         raise error(f"{target}: is being read and cannot be replaced; choose another name")
-    if target.exists() and not force:
+    if os.path.lexists(target) and not force:
         raise error(f"{target}: exists already; use --force to replace it")
 
 

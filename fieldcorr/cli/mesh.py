@@ -6,24 +6,19 @@ The report on stdout has counts, volumes, areas and quality.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from fieldcorr.cli._common import (
-    DEFAULT_MODEL,
-    SetOption,
-    note,
-    open_model,
-    show,
-    show_table,
-)
+from fieldcorr.cli._common import DEFAULT_MODEL, SetOption, note, open_model, show, show_table
 from fieldcorr.errors import MeshError
+from fieldcorr.files import refuse_existing
 
 if TYPE_CHECKING:
     from fieldcorr.mesh import Mesh, MeshReport
+    from fieldcorr.model import Model
 
 
 def register(app: typer.Typer) -> None:
@@ -113,72 +108,50 @@ def mesh_command(
         "end_stretch": end_stretch,
     }
     chosen = {key: value for key, value in sizes.items() if value is not None}
-    if output is not None:
-        _check_output(output, (model, check), force=force)
+    if output is not None:  # refused before minutes are spent on it
+        inputs = [Path(path) for path in (model, check) if path]
+        refuse_existing(output, error=MeshError, force=force, inputs=inputs)
     if check is None:
-        _build(model or DEFAULT_MODEL, changes, chosen, output)
-        return
-    if chosen:
-        raise MeshError(f"--{next(iter(chosen)).replace('_', '-')} has no effect with --check")
-    reading = {
-        "unit": unit,
-        "tissue_names": _tag_names(tissue_tag, "--tissue-tag"),
-        "facet_names": _tag_names(contact_tag, "--contact-tag"),
-        "tag_data": tag_data,
-    }
-    _check(check, model, changes, reading, output)
+        if output is None:
+            raise MeshError("--output FILE is needed: where to write the mesh")
+        mesh, report = _build(open_model(model or DEFAULT_MODEL, changes), chosen, output)
+    else:
+        if chosen:
+            raise MeshError(f"--{next(iter(chosen)).replace('_', '-')} has no effect with --check")
+        reading = {
+            "unit": unit,
+            "tissue_names": _tag_names(tissue_tag, "--tissue-tag"),
+            "facet_names": _tag_names(contact_tag, "--contact-tag"),
+            "tag_data": tag_data,
+        }
+        is_of_model = model is not None or changes
+        wanted = open_model(model or DEFAULT_MODEL, changes) if is_of_model else None
+        mesh, report = _check(check, wanted, reading)
+    if output is not None:
+        from fieldcorr.mesh import write_mesh
+
+        write_mesh(mesh, output, force=force)
+    _show_report(mesh, report, output or check)
 
 
-def _build(
-    name: str, changes: list[str] | None, sizes: Mapping[str, float], output: Path | None
-) -> None:
-    from fieldcorr.mesh import MeshSizes, build_mesh, check_mesh, write_mesh
+def _build(model: Model, sizes: Mapping[str, float], output: Path) -> tuple[Mesh, MeshReport]:
+    from fieldcorr.mesh import MeshSizes, build_mesh, check_mesh
 
-    if output is None:
-        raise MeshError("--output FILE is needed: where to write the mesh")
-    model = open_model(name, changes)
     start = time.perf_counter()
     mesh = build_mesh(model, sizes=MeshSizes.of(model.mesh.sizes, **sizes))
     report = check_mesh(mesh, tissues=tuple(model.tissues), name=str(output))
-    write_mesh(mesh, output, force=True)
     note(f"built in {time.perf_counter() - start:.1f} s")
-    _show_report(mesh, report, output)
+    return mesh, report
 
 
-def _check_output(output: Path, inputs: Iterable[str | Path | None], *, force: bool) -> None:
-    """Refuse an output that exists before minutes are spent on it, and an input in any case."""
-    if not (output.exists() or output.is_symlink()):
-        return
-    if any(path and Path(path).exists() and output.samefile(path) for path in inputs):
-        raise MeshError(f"{output}: is an input of this command; choose another --output")
-    if not force:
-        raise MeshError(f"{output}: exists already; --force replaces it")
-
-
-def _check(
-    path: Path,
-    name: str | None,
-    changes: list[str] | None,
-    reading: Mapping[str, Any],
-    output: Path | None,
-) -> None:
-    from fieldcorr.mesh import (
-        check_mesh,
-        check_mesh_of_model,
-        measure_mesh,
-        read_mesh,
-        write_mesh,
-    )
+def _check(path: Path, model: Model | None, reading: Mapping[str, Any]) -> tuple[Mesh, MeshReport]:
+    from fieldcorr.mesh import check_mesh, check_mesh_of_model, measure_mesh, read_mesh
 
     mesh = read_mesh(path, **reading)
-    if name is None and not changes:
-        report = check_mesh(mesh, name=str(path))
-    else:
-        check_mesh_of_model(open_model(name or DEFAULT_MODEL, changes), mesh, name=str(path))
-        report = measure_mesh(mesh)
-    if output is not None:
-        write_mesh(mesh, output, force=True)
-    _show_report(mesh, report, output or path)
+    if model is None:
+        return mesh, check_mesh(mesh, name=str(path))
+    check_mesh_of_model(model, mesh, name=str(path))
+    return mesh, measure_mesh(mesh)
 
 
 def _tag_names(options: list[str] | None, flag: str) -> dict[str, str]:
@@ -191,10 +164,10 @@ def _tag_names(options: list[str] | None, flag: str) -> dict[str, str]:
     return pairs
 
 
-def _show_report(mesh: Mesh, report: MeshReport, path: Path) -> None:
-    size, edge = report.size, report.quality.edge
-    low, high = report.quality.dihedral_degree
-    worst, percentile, median = report.quality.radius_ratio
+def _show_report(mesh: Mesh, report: MeshReport, path: Path | None) -> None:
+    size, edge = report.size, report.edge
+    low, high = report.dihedral_degree
+    worst, percentile, median = report.radius_ratio
     show(f"{path}: sound")
     show(f"hash {mesh.hash}")
     show(f"{report.n_cells} tetrahedra, {report.n_points} nodes")
@@ -220,8 +193,5 @@ def _volume_errors(noted: object) -> Iterator[tuple[str, float, float]]:
             yield name, before, after
 
 
-def _rows(
-    amounts: Mapping[str, tuple[int, float]], scale: float
-) -> Iterator[tuple[str, int, float]]:
-    for name, (count, amount) in amounts.items():
-        yield name, count, scale * amount
+def _rows(amounts: Mapping[str, tuple[int, float]], scale: float) -> list[tuple[str, int, float]]:
+    return [(name, count, scale * amount) for name, (count, amount) in amounts.items()]

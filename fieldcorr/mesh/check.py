@@ -6,20 +6,12 @@ Every defect has a message of its own; what is cheap and what others rest on is 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fieldcorr.errors import MeshError
 from fieldcorr.mesh.data import Floats, Ints, Mesh, tetrahedron_volumes
-from fieldcorr.mesh.topology import (
-    FACE_VERTICES,
-    Faces,
-    all_faces,
-    check_conformity,
-    locate_facets,
-)
+from fieldcorr.mesh.topology import FACE_VERTICES, Faces, all_faces, check_conformity, locate_facets
 
 EXTENT_M = (2e-3, 5.0)
 """Smallest and largest sensible size of a whole mesh."""
@@ -30,31 +22,14 @@ _BLOCK = 1 << 13  # cells at a time: temporary arrays stay in the cache
 
 
 @dataclass(frozen=True)
-class Quality:
-    """Summary over all cells.
-
-    ``dihedral_degree`` are the smallest and the largest angle between two faces of a cell,
-    ``radius_ratio`` the smallest, the 1st percentile and the median of 3 r_in / R_out (1 for the
-    regular tetrahedron, 0 for a flat one), ``edge`` the shortest and the longest edge in m.
-    """
-
-    dihedral_degree: tuple[float, float]
-    radius_ratio: tuple[float, float, float]
-    edge: tuple[float, float]
-
-
-@dataclass(frozen=True)
 class MeshReport:
     """Figures of a mesh.
 
-    Attributes
-    ----------
-    n_points, n_cells : int
-    size : 3 floats, m
-        Extent along x, y, z.
-    tissues : name -> (cells, volume in m3)
-    facets : name -> (facets, area in m2)
-    quality : Quality
+    ``size`` is its extent along x, y, z in m; ``tissues`` has the number of cells and the volume in
+    m3 by name, ``facets`` the number of facets and their area in m2. Over all cells,
+    ``dihedral_degree`` are the smallest and the largest angle between two faces, ``radius_ratio``
+    the smallest, the 1st percentile and the median of 3 r_in / R_out (1 for the regular
+    tetrahedron, 0 for a flat one), ``edge`` the shortest and the longest edge in m.
     """
 
     n_points: int
@@ -62,7 +37,9 @@ class MeshReport:
     size: tuple[float, float, float]
     tissues: Mapping[str, tuple[int, float]]
     facets: Mapping[str, tuple[int, float]]
-    quality: Quality
+    dihedral_degree: tuple[float, float]
+    radius_ratio: tuple[float, float, float]
+    edge: tuple[float, float]
 
 
 def check_mesh(
@@ -76,7 +53,6 @@ def check_mesh(
 
     Parameters
     ----------
-    mesh : Mesh
     tissues : names, optional
         Tissues that the mesh must have, and no others. By default any.
     contacts : names, optional
@@ -159,17 +135,12 @@ def _check_tissues(mesh: Mesh, tissues: Collection[str] | None) -> None:
 
 def _check_cells(mesh: Mesh, longest: Floats) -> None:
     volumes = mesh.volumes()
-    flat = np.flatnonzero(np.abs(volumes) < FLAT * longest**3)
-    if len(flat):
-        raise MeshError(
-            f"{len(flat)} cells are flat, first cell {flat[0]} in {_tissue(mesh, flat)}"
-        )
-    inverted = np.flatnonzero(volumes < 0)
-    if len(inverted):
-        raise MeshError(
-            f"{len(inverted)} cells are inverted, first cell {inverted[0]} in "
-            f"{_tissue(mesh, inverted)}"
-        )
+    bad = {"flat": np.abs(volumes) < FLAT * longest**3, "inverted": volumes < 0}
+    for what, mask in bad.items():
+        cells = np.flatnonzero(mask)
+        if len(cells):
+            tissue = mesh.tissues[mesh.cell_tags[cells[0]]]
+            raise MeshError(f"{len(cells)} cells are {what}, first cell {cells[0]} in {tissue!r}")
 
 
 def _check_facets(mesh: Mesh, faces: Faces, contacts: Collection[str]) -> None:
@@ -193,20 +164,24 @@ def _refuse_facets(mesh: Mesh, tags: Ints, what: str) -> None:
         raise MeshError(f"contact {mesh.facet_names[tags[0]]!r} has {count} faces {what}")
 
 
-def _tissue(mesh: Mesh, cells: NDArray[np.integer[Any]]) -> str:
-    return repr(mesh.tissues[mesh.cell_tags[cells[0]]])
-
-
 def measure_mesh(mesh: Mesh) -> MeshReport:
     """Return counts, volumes, areas and quality of a sound mesh."""
     x, y, z = (float(extent) for extent in np.ptp(mesh.points, axis=0))
+    blocks = [
+        _measure_block(mesh.points, mesh.cells[start : start + _BLOCK])
+        for start in range(0, mesh.n_cells, _BLOCK)
+    ]
+    low, high, ratio, short, long = (np.concatenate(column) for column in zip(*blocks, strict=True))
+    lowest, percentile, median = np.percentile(ratio, [0, 1, 50])
     return MeshReport(
         n_points=mesh.n_points,
         n_cells=mesh.n_cells,
         size=(x, y, z),
         tissues=_by_name(mesh.tissues, mesh.cell_tags, mesh.volumes()),
         facets=_by_name(mesh.facet_names, mesh.facet_tags, mesh.facet_areas()),
-        quality=_measure_quality(mesh),
+        dihedral_degree=(float(low.min()), float(high.max())),
+        radius_ratio=(float(lowest), float(percentile), float(median)),
+        edge=(float(short.min()), float(long.max())),
     )
 
 
@@ -216,24 +191,11 @@ def _by_name(names: tuple[str, ...], tags: Ints, amounts: Floats) -> dict[str, t
     return {name: (int(counts[k]), float(sums[k])) for k, name in enumerate(names)}
 
 
-def _measure_quality(mesh: Mesh) -> Quality:
-    """Return the summary of a mesh without flat cells."""
-    blocks = [
-        _measure_block(mesh.points, mesh.cells[start : start + _BLOCK])
-        for start in range(0, mesh.n_cells, _BLOCK)
-    ]
-    low, high, ratio, short, long = (np.concatenate(column) for column in zip(*blocks, strict=True))
-    lowest, percentile, median = np.percentile(ratio, [0, 1, 50])
-    return Quality(
-        dihedral_degree=(float(low.min()), float(high.max())),
-        radius_ratio=(float(lowest), float(percentile), float(median)),
-        edge=(float(short.min()), float(long.max())),
-    )
-
-
 def _measure_block(points: Floats, cells: Ints) -> tuple[Floats, ...]:
+    """Return low and high dihedral angle, radius ratio, short and long edge of cells, each (T,)."""
     corners = points[cells]
-    normals = _face_normals(corners)
+    first, second, third = (corners[:, FACE_VERTICES[:, k]] for k in range(3))
+    normals = np.cross(second - first, third - first)  # outward, twice as long as a face is large
     sizes = np.sqrt(np.einsum("tfi,tfi->tf", normals, normals))
     low, high = _dihedral_range(normals / sizes[:, :, None])
     ratio = _radius_ratios(corners, tetrahedron_volumes(points, cells), 0.5 * sizes.sum(axis=1))
@@ -245,8 +207,7 @@ def _edge_lengths(points: Floats, cells: Ints) -> Floats:
     """Return the lengths (T, 6) of the edges of each cell."""
     corners = points[cells]
     edges = corners[:, _EDGES[:, 1]] - corners[:, _EDGES[:, 0]]
-    lengths: Floats = np.sqrt(np.einsum("tei,tei->te", edges, edges))
-    return lengths
+    return np.asarray(np.sqrt(np.einsum("tei,tei->te", edges, edges)))
 
 
 def _radius_ratios(corners: Floats, volume: Floats, areas: Floats) -> Floats:
@@ -258,8 +219,7 @@ def _radius_ratios(corners: Floats, volume: Floats, areas: Floats) -> Floats:
     a, b, c = (corners[:, k] - corners[:, 0] for k in (1, 2, 3))
     aa, bb, cc = (np.einsum("ij,ij->i", e, e)[:, None] for e in (a, b, c))
     around = aa * np.cross(b, c) + bb * np.cross(c, a) + cc * np.cross(a, b)
-    result: Floats = 108.0 * volume**2 / (areas * np.linalg.norm(around, axis=1))
-    return result
+    return np.asarray(108.0 * volume**2 / (areas * np.linalg.norm(around, axis=1)))
 
 
 def _dihedral_range(normals: Floats) -> tuple[Floats, Floats]:
@@ -267,10 +227,3 @@ def _dihedral_range(normals: Floats) -> tuple[Floats, Floats]:
     cosine = -np.einsum("tei,tei->te", normals[:, _EDGES[:, 0]], normals[:, _EDGES[:, 1]])
     angles = np.degrees(np.arccos(np.clip(cosine, -1.0, 1.0)))
     return angles.min(axis=1), angles.max(axis=1)
-
-
-def _face_normals(corners: Floats) -> Floats:
-    """Return outward normals (T, 4, 3), twice as long as the face is large."""
-    first, second, third = (corners[:, FACE_VERTICES[:, k]] for k in range(3))
-    normals: Floats = np.cross(second - first, third - first)
-    return normals

@@ -31,13 +31,11 @@ class Mesh:
         Positively oriented: det(p1 - p0, p2 - p0, p3 - p0) > 0.
     cell_tags : (T,) int32
         ``tissues[cell_tags[t]]`` is the tissue of cell t.
-    tissues : tuple of str
     facets : (F, 3) int32
         Boundary triangles with a name; the normal of the vertex order points out of the tissue.
     facet_tags : (F,) int32
-        ``facet_names[facet_tags[f]]`` is the name of facet f.
-    facet_names : tuple of str
-        Contacts "0", "1", ..., the surface "outer", the stimulator's "case".
+        ``facet_names[facet_tags[f]]`` is the name of facet f: contacts "0", "1", ..., the surface
+        "outer", the stimulator's "case".
     origin : mapping
         How the mesh was made, as JSON values; not part of the hash.
     """
@@ -98,34 +96,30 @@ class Mesh:
         """Return the area of every tagged facet, (F,) m2."""
         return triangle_areas(self.points, self.facets)
 
-    def tissue_tag(self, name: str) -> int:
-        """Return the tag of the tissue ``name``."""
-        return _position(name, self.tissues, "tissue")
-
     def facet_tag(self, name: str) -> int:
         """Return the tag of the facet set ``name``."""
-        return _position(name, self.facet_names, "facet set")
+        if name not in self.facet_names:
+            known = ", ".join(self.facet_names) or "none"
+            raise MeshError(f"mesh: no facet set named {name!r}; it has {known}")
+        return self.facet_names.index(name)
 
 
 def tetrahedron_volumes(points: Floats, cells: NDArray[np.integer[Any]]) -> Floats:
     """Return det(p1 - p0, p2 - p0, p3 - p0) / 6 of each cell, (T,), signed."""
     start = points[cells[:, 0]]
     a, b, c = (points[cells[:, k]] - start for k in (1, 2, 3))
-    result: Floats = np.einsum("ij,ij->i", a, np.cross(b, c)) / 6.0
-    return result
+    return np.asarray(np.einsum("ij,ij->i", a, np.cross(b, c)) / 6.0)
 
 
 def triangle_areas(points: Floats, facets: NDArray[np.integer[Any]]) -> Floats:
     """Return |(p1 - p0) x (p2 - p0)| / 2 of each triangle, (F,)."""
-    result: Floats = 0.5 * np.linalg.norm(triangle_normals(points, facets), axis=1)
-    return result
+    return np.asarray(0.5 * np.linalg.norm(triangle_normals(points, facets), axis=1))
 
 
 def triangle_normals(points: Floats, facets: NDArray[np.integer[Any]]) -> Floats:
     """Return (p1 - p0) x (p2 - p0) of each triangle, (F, 3): twice the area vector."""
     start = points[facets[:, 0]]
-    result: Floats = np.cross(points[facets[:, 1]] - start, points[facets[:, 2]] - start)
-    return result
+    return np.cross(points[facets[:, 1]] - start, points[facets[:, 2]] - start)
 
 
 def orient_cells(points: Floats, cells: NDArray[np.integer[Any]]) -> NDArray[np.integer[Any]]:
@@ -175,9 +169,3 @@ def _check_range(name: str, array: Ints, stop: int) -> None:
         raise MeshError(
             f"mesh: {name} holds {array.min()}..{array.max()}, allowed are 0..{stop - 1}"
         )
-
-
-def _position(name: str, names: tuple[str, ...], what: str) -> int:
-    if name not in names:
-        raise MeshError(f"mesh: no {what} named {name!r}; it has {', '.join(names) or 'none'}")
-    return names.index(name)

@@ -7,13 +7,11 @@ mesh against the arrays.
 
 import hashlib
 import json
-import os
-import shutil
-import tempfile
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, TypeVar
 
 import h5py
 import numpy as np
@@ -40,46 +38,25 @@ _DTYPES = {"points": ("<i4", "<f8"), "cells": ("<i4",), "facets": ("<i4",)}
 T = TypeVar("T")
 
 
-def write_fcmesh(mesh: Mesh, path: str | os.PathLike[str]) -> None:
-    """Write a mesh, in place of what has that name; an interruption leaves the old file."""
-    target = Path(path)
-    try:
-        with written_beside(target) as partial:
-            with h5py.File(partial, "w", libver=("earliest", "v110")) as file:
-                _write_arrays(mesh, file)
-                _write_attributes(mesh, file)
-            with partial.open("rb+") as stream:
-                digest = hashlib.file_digest(stream, "sha256").hexdigest()
-                stream.write(SEAL + digest.encode() + b"\n")
-    except OSError as error:
-        raise MeshError(f"{target}: cannot be written ({_one_line(error)})") from None
+def write_fcmesh(mesh: Mesh, path: Path) -> None:
+    """Write a mesh file, in place of what has that name."""
+    with h5py.File(path, "w", libver=("earliest", "v110")) as file:
+        _write_arrays(mesh, file)
+        _write_attributes(mesh, file)
+    with path.open("rb+") as stream:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        stream.write(SEAL + digest.encode() + b"\n")
 
 
-@contextmanager
-def written_beside(target: Path) -> Iterator[Path]:
-    """Yield where to write: the same name in a new folder beside; then move all that is there.
-
-    Some formats write more than one file; the one of the target's name comes last.
-    """
-    folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-    try:
-        yield folder / target.name
-        for path in sorted(folder.iterdir(), key=lambda path: path.name == target.name):
-            path.replace(target.with_name(path.name))
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def read_fcmesh(path: str | os.PathLike[str]) -> Mesh:
+def read_fcmesh(source: Path) -> Mesh:
     """Read a mesh; raise :class:`MeshError` when anything in the file is not as it must be."""
-    source = Path(path)
     is_sealed = _check_seal(source)
     with _opened(source) as file:
         _check_format(file, source, is_sealed=is_sealed)
         tissues, facet_names = _names(file, "tissues", source), _names(file, "facet-names", source)
         points = _decode_points(_dataset(file, "points", 3, source))
-        cells, cell_tags = _decode_rows(_dataset(file, "cells", 5, source), source)
-        facets, facet_tags = _decode_rows(_dataset(file, "facets", 4, source), source)
+        cells, cell_tags = decode_rows(_dataset(file, "cells", 5, source))
+        facets, facet_tags = decode_rows(_dataset(file, "facets", 4, source))
         origin, digest = _json(file, "origin", dict, source), _text(file, "sha256", source)
     try:
         mesh = Mesh(points, cells, cell_tags, tissues, facets, facet_tags, facet_names, origin)
@@ -90,11 +67,6 @@ def read_fcmesh(path: str | os.PathLike[str]) -> Mesh:
     return mesh
 
 
-def is_fcmesh(path: str | os.PathLike[str]) -> bool:
-    """Tell from the name whether the file is one of ours."""
-    return Path(path).suffix == ".fcmesh"
-
-
 def to_nanometres(points: Floats) -> Ints | None:
     """Return the points as whole nanometres, or None when that would change a coordinate."""
     with np.errstate(over="ignore"):
@@ -102,16 +74,13 @@ def to_nanometres(points: Floats) -> Ints | None:
     if not np.all(np.abs(scaled) < 2**31):  # also false for NaN
         return None
     coded = scaled.astype(np.int32)
-    same = np.array_equal(
-        (coded / NANOMETRE).view(np.int64), points.view(np.int64)
-    )  # 0.0 is not -0.0
-    return coded if same else None
+    back = coded / NANOMETRE
+    return coded if back.tobytes() == points.tobytes() else None  # 0.0 is not -0.0
 
 
 def round_to_nanometres(points: Floats) -> Floats:
     """Return the points moved to the nearest whole nanometre."""
-    rounded: Floats = np.rint(points * NANOMETRE) / NANOMETRE + 0.0  # no negative zero
-    return rounded
+    return np.asarray(np.rint(points * NANOMETRE) / NANOMETRE + 0.0)  # no negative zero
 
 
 def encode_rows(rows: Ints, tags: Ints) -> Ints:
@@ -125,7 +94,7 @@ def encode_rows(rows: Ints, tags: Ints) -> Ints:
     return np.concatenate(parts, axis=1).astype(np.int32)
 
 
-def decode_rows(coded: Ints) -> tuple[Longs, Longs]:
+def decode_rows(coded: Ints) -> tuple[NDArray[Any], NDArray[Any]]:
     """Invert :func:`encode_rows`; sums in 64 bits, so that hostile steps cannot wrap round."""
     rows = coded[:, :-1].astype(np.int64)
     rows[:, 0] = np.cumsum(rows[:, 0])
@@ -170,28 +139,16 @@ def _check_seal(path: Path) -> bool:
     if not path.is_file():
         raise MeshError(f"{path}: no such mesh file")
     try:
-        with path.open("rb") as stream:
-            size = max(path.stat().st_size - _SEAL_SIZE, 0)
-            stream.seek(size)
-            seal = stream.read()
-            is_sealed = seal.startswith(SEAL)
-            found = _digest(stream, size if is_sealed else size + len(seal))
+        content = path.read_bytes()
+        seal = content[-_SEAL_SIZE:]
+        is_sealed = seal.startswith(SEAL)
         wanted = seal[len(SEAL) : -1].decode("ascii", "replace") if is_sealed else _listed(path)
     except OSError as error:
         raise MeshError(f"{path}: cannot be read ({error.strerror})") from None
-    if wanted not in (None, found):
+    body = content[:-_SEAL_SIZE] if is_sealed else content
+    if wanted not in (None, hashlib.sha256(body).hexdigest()):
         raise MeshError(f"{path}: damaged: the file does not match its checksum")
     return is_sealed
-
-
-def _digest(stream: BinaryIO, size: int) -> str:
-    """Return the sha256 of the first bytes of a file."""
-    digest = hashlib.sha256()
-    stream.seek(0)
-    while size > 0 and (block := stream.read(min(size, 1 << 20))):
-        digest.update(block)
-        size -= len(block)
-    return digest.hexdigest()
 
 
 def _listed(path: Path) -> str | None:
@@ -208,7 +165,8 @@ def _opened(path: Path) -> Iterator[h5py.File]:
         with h5py.File(path, "r") as file:
             yield file
     except (OSError, RuntimeError, ValueError, LookupError, TypeError) as error:
-        raise MeshError(f"{path}: not a readable .fcmesh file ({_one_line(error)})") from None
+        reason = " ".join(str(error).split())[:200]
+        raise MeshError(f"{path}: not a readable .fcmesh file ({reason})") from None
 
 
 def _check_format(file: h5py.File, path: Path, *, is_sealed: bool) -> None:
@@ -244,18 +202,16 @@ def _dataset_problem(item: Any, name: str, columns: int, file_size: int) -> str:
         return "keeps its numbers in another file"
     if not set(item._filters) <= _FILTERS:
         return f"uses filters that are not allowed ({', '.join(item._filters)})"
-    if item.chunks is not None and int(np.prod(item.chunks, dtype=object)) > _MAX_CHUNK:
+    if item.chunks is not None and math.prod(item.chunks) > _MAX_CHUNK:
         return f"has chunks of {item.chunks}, too large"
     stored = item.id.get_storage_size()
     if stored > file_size or item.nbytes > max(_MAX_RATIO * stored, _ALWAYS_ALLOWED):
         return f"claims {item.nbytes} bytes in a file of {file_size}"
-    if item.chunks is not None and item.id.get_num_chunks() != _count_chunks(item):
-        return f"claims {item.nbytes} bytes, of which some are missing"
+    if item.chunks is not None:
+        whole = math.prod(-(-n // chunk) for n, chunk in zip(item.shape, item.chunks, strict=True))
+        if item.id.get_num_chunks() != whole:
+            return f"claims {item.nbytes} bytes, of which some are missing"
     return ""
-
-
-def _count_chunks(item: h5py.Dataset) -> int:
-    return int(np.prod([-(-n // c) for n, c in zip(item.shape, item.chunks, strict=True)]))
 
 
 def _decode_points(coded: NDArray[Any]) -> Floats:
@@ -263,16 +219,7 @@ def _decode_points(coded: NDArray[Any]) -> Floats:
         return coded
     with np.errstate(over="ignore"):
         nanometres = np.cumsum(coded, axis=0, dtype=np.int32)
-    points: Floats = nanometres / NANOMETRE
-    return points
-
-
-def _decode_rows(coded: Ints, path: Path) -> tuple[Ints, Ints]:
-    rows, tags = decode_rows(coded)
-    for values in (rows, tags):
-        if values.size and (values.min() < 0 or values.max() > np.iinfo(np.int32).max):
-            raise MeshError(f"{path}: indices run to {values.min()}..{values.max()}, out of range")
-    return rows.astype(np.int32), tags.astype(np.int32)
+    return np.asarray(nanometres / NANOMETRE)
 
 
 def _text(file: h5py.File, name: str, path: Path) -> str:
@@ -297,7 +244,3 @@ def _names(file: h5py.File, name: str, path: Path) -> tuple[str, ...]:
     if not all(isinstance(value, str) for value in values):
         raise MeshError(f"{path}: attribute {name} must be a list of names")
     return tuple(values)
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:200]

@@ -8,6 +8,7 @@ import contextlib
 import io
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -15,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldcorr.errors import MeshError
+from fieldcorr.files import write_beside
 from fieldcorr.mesh.check import check_extent
 from fieldcorr.mesh.data import Floats, Mesh, tetrahedron_volumes
-from fieldcorr.mesh.fcmesh import is_fcmesh, read_fcmesh, write_fcmesh, written_beside
+from fieldcorr.mesh.fcmesh import read_fcmesh, write_fcmesh
 
 Unit = Literal["m", "mm"]
 Names = Mapping[str, str]
@@ -59,70 +61,49 @@ def read_mesh(
     """
     if unit is not None and unit not in _SCALE:
         raise MeshError(f'{path}: unit = {unit!r}: must be "m" or "mm"')
-    if not is_fcmesh(path):
-        return _read_foreign(
-            Path(path), unit or "m", tissue_names or {}, facet_names or {}, tag_data
-        )
-    if unit == "mm" or tissue_names or facet_names or tag_data:
-        raise MeshError(f"{path}: unit and names are part of a .fcmesh file and cannot be given")
-    return read_fcmesh(path)
+    source = Path(path)
+    if source.suffix == ".fcmesh":
+        if unit == "mm" or tissue_names or facet_names or tag_data:
+            raise MeshError(
+                f"{path}: unit and names are part of a .fcmesh file and cannot be given"
+            )
+        return read_fcmesh(source)
+    raw = _read_with_meshio(source)
+    try:
+        mesh = _convert(raw, unit or "m", tissue_names or {}, facet_names or {}, tag_data)
+    except MeshError as error:
+        raise MeshError(f"{path}: {error}") from None
+    return replace(mesh, origin={"read-from": source.name, "unit": unit or "m"})
 
 
 def write_mesh(mesh: Mesh, path: str | os.PathLike[str], *, force: bool = False) -> None:
     """Write a mesh: ``.fcmesh``, or any format of meshio's by the ending of the name.
 
-    Parameters
-    ----------
-    mesh : Mesh
-    path : path
-        An existing file is refused, unless ``force``; it stays until the new one is complete.
-    force : bool
-        Replace an existing file.
+    An existing file is refused, unless ``force``; it stays until the new one is complete.
     """
     target = Path(path)
-    if not force and (target.exists() or target.is_symlink()):
-        raise MeshError(f"{target}: exists already")
-    if is_fcmesh(target):
-        write_fcmesh(mesh, target)
-    else:
-        _write_foreign(mesh, target)
-
-
-def _read_foreign(
-    path: Path, unit: Unit, tissue_names: Names, facet_names: Names, tag_data: str | None
-) -> Mesh:
-    raw = _read_with_meshio(path)
-    try:
-        return _convert(raw, path, unit, tissue_names, facet_names, tag_data)
-    except MeshError as error:
-        raise MeshError(f"{path}: {error}") from None
+    with write_beside(target, error=MeshError, force=force) as draft:
+        if target.suffix == ".fcmesh":
+            write_fcmesh(mesh, draft)
+        else:
+            _guarded(target, "cannot be written", lambda: _write_foreign(mesh, draft))
 
 
 def _write_foreign(mesh: Mesh, path: Path) -> None:
     """Write a mesh in m with tags and names as Gmsh keeps them, in any format of meshio's."""
     import meshio
 
-    blocks = [
-        ("tetra", mesh.cells, mesh.cell_tags + 1),
-        ("triangle", mesh.facets, mesh.facet_tags + 1),
-    ]
-    blocks = [block for block in blocks if len(block[1])]
-    tags = [block[2] for block in blocks]
+    blocks, tags = [("tetra", mesh.cells)], [mesh.cell_tags + 1]
+    if len(mesh.facets):
+        blocks.append(("triangle", mesh.facets))
+        tags.append(mesh.facet_tags + 1)
     names = {name: np.array([k + 1, 3]) for k, name in enumerate(mesh.tissues)}
     names |= {name: np.array([k + 1, 2]) for k, name in enumerate(mesh.facet_names)}
-    content = meshio.Mesh(
-        mesh.points,
-        [(kind, rows) for kind, rows, _ in blocks],
-        cell_data={_PHYSICAL: tags, "gmsh:geometrical": tags},
-        field_data=names,
-    )
+    data = {_PHYSICAL: tags, "gmsh:geometrical": tags}
+    content = meshio.Mesh(mesh.points, blocks, cell_data=data, field_data=names)
     # The newest .msh format has no place for tags without the geometry they belong to.
     kind = "gmsh22" if path.suffix == ".msh" else None
-    try:
-        with written_beside(path) as partial:
-            _guarded(path, "cannot be written", lambda: meshio.write(partial, content, kind))
-    except OSError as error:
-        raise MeshError(f"{path}: cannot be written ({error.strerror})") from None
+    meshio.write(path, content, kind)
 
 
 def _read_with_meshio(path: Path) -> Any:
@@ -145,7 +126,7 @@ def _guarded(path: Path, what: str, action: Callable[[], T]) -> T:
 
 
 def _convert(
-    raw: Any, path: Path, unit: Unit, tissue_names: Names, facet_names: Names, tag_data: str | None
+    raw: Any, unit: Unit, tissue_names: Names, facet_names: Names, tag_data: str | None
 ) -> Mesh:
     _check_kinds(raw)
     data = _tag_data(raw, tag_data)
@@ -167,7 +148,6 @@ def _convert(
         facets=contacts,
         facet_tags=facet_tags,
         facet_names=facets,
-        origin={"read-from": path.name, "unit": unit},
     )
 
 
@@ -203,13 +183,9 @@ def _tag_data(raw: Any, wanted: str | None) -> str:
 
 def _block(raw: Any, kind: str, data: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the rows and the tags of all blocks of one kind."""
-    width = {"tetra": 4, "triangle": 3}[kind]
-    rows, tags = [np.zeros((0, width), np.int64)], [np.zeros(0, np.int64)]
-    for block, values in zip(raw.cells, raw.cell_data[data], strict=True):
-        if block.type == kind:
-            rows.append(np.asarray(block.data, dtype=np.int64).reshape(-1, width))
-            tags.append(np.asarray(values, dtype=np.int64).ravel())
-    return np.concatenate(rows), np.concatenate(tags)
+    rows = np.asarray(raw.get_cells_type(kind), dtype=np.int64)
+    tags = raw.get_cell_data(data, kind) if len(rows) else np.zeros(0)
+    return rows, np.asarray(tags).astype(np.int64).ravel()
 
 
 def _names(raw: Any, dimension: int, chosen: Names) -> dict[int, str]:

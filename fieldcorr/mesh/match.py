@@ -31,13 +31,9 @@ def load_mesh(model: Model, which: str) -> tuple[Mesh, Path]:
 def check_mesh_of_model(model: Model, mesh: Mesh, *, name: str = "mesh") -> None:
     """Refuse a mesh that is unsound or does not belong to the model.
 
-    The mesh must have the model's tissues and contacts, and no other tissues. A mesh that was found
-    sound once is not looked through again in the same process.
-
-    Raises
-    ------
-    MeshError
-        As for :func:`fieldcorr.check_mesh` and :func:`require_same_geometry`.
+    The mesh must have the model's tissues and contacts, and no other tissues; see also
+    :func:`fieldcorr.check_mesh` and :func:`require_same_geometry`. A mesh that was found sound once
+    is not looked through again in the same process.
     """
     _require_same_shapes(model, mesh, name)
     tissues, contacts = tuple(model.tissues), model.electrode_names
@@ -48,13 +44,10 @@ def check_mesh_of_model(model: Model, mesh: Mesh, *, name: str = "mesh") -> None
 
 
 def require_same_geometry(model: Model, mesh: Mesh, *, name: str = "mesh") -> None:
-    """Refuse a mesh that was made for other shapes, or whose contacts lie elsewhere; quick.
+    """Refuse a mesh that says it was made for other shapes, or whose contacts lie elsewhere; quick.
 
-    Raises
-    ------
-    MeshError
-        The mesh says that it was made for another geometry, or a contact of the paddle lies more
-        than 1 mm from where the model puts it. The stimulator case is not compared.
+    A contact of the paddle may lie 1 mm from where the model puts it. The stimulator case is not
+    compared.
     """
     _require_same_shapes(model, mesh, name)
     _require_same_contacts(model, mesh, name)

@@ -4,8 +4,6 @@ Neighbours in space become neighbours in memory, which helps the caches of every
 makes the coded file small.
 """
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -33,13 +31,8 @@ def tidy(mesh: Mesh, *, like: Floats | None = None) -> Mesh:
     points = points[order]
     cells, cell_tags = _sorted_cells(points, number[mesh.cells], mesh.cell_tags)
     facets, facet_tags = _sorted_facets(cells, number[mesh.facets], mesh.facet_tags)
-    return replace(
-        mesh,
-        points=points,
-        cells=cells,
-        cell_tags=cell_tags,
-        facets=facets,
-        facet_tags=facet_tags,
+    return Mesh(
+        points, cells, cell_tags, mesh.tissues, facets, facet_tags, mesh.facet_names, mesh.origin
     )
 
 
@@ -48,8 +41,7 @@ def hilbert_order(points: Floats) -> NDArray[np.int64]:
     low = points.min(axis=0)
     extent = float((points.max(axis=0) - low).max()) or 1.0
     grid = ((points - low) / extent * (2**_BITS - 1)).astype(np.int64)
-    order: NDArray[np.int64] = np.lexsort((*grid.T, hilbert_key(grid)))
-    return order
+    return np.lexsort((*grid.T, hilbert_key(grid)))
 
 
 def hilbert_key(grid: NDArray[np.int64]) -> NDArray[np.int64]:

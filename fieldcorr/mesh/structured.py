@@ -63,7 +63,8 @@ def grid_mesh(
     points = np.stack(np.meshgrid(*lines, indexing="ij"), axis=-1).reshape(-1, 3)
     cells = orient_cells(points, _kuhn_cells(*(len(line) - 1 for line in lines))).astype(np.int32)
     tags = np.zeros(len(cells)) if tag is None else tag(points[cells].mean(axis=1))
-    chosen = {"outer": _everywhere} if facets is None else facets
+    everywhere = {"outer": lambda centroids: np.ones(len(centroids), dtype=bool)}
+    chosen = everywhere if facets is None else facets
     triangles, facet_tags = name_boundary(points, cells, chosen)
     return Mesh(
         points=points,
@@ -89,10 +90,6 @@ def name_boundary(
     return facets[tags >= 0], tags[tags >= 0]
 
 
-def _everywhere(centroids: Floats) -> NDArray[np.bool_]:
-    return np.ones(len(centroids), dtype=bool)
-
-
 def _grid_line(values: ArrayLike, axis: str) -> Floats:
     line = np.asarray(values, dtype=np.float64)
     if line.ndim != 1 or len(line) < 2 or not np.all(np.diff(line) > 0):
@@ -110,5 +107,4 @@ def _kuhn_cells(nx: int, ny: int, nz: int) -> NDArray[np.int64]:
     corner = np.stack(np.meshgrid(*map(np.arange, (nx, ny, nz)), indexing="ij"), axis=-1)
     low = corner.reshape(-1, 3) @ step
     paths = np.array([np.cumsum([0, *step[list(p)]]) for p in permutations(range(3))])
-    cells: NDArray[np.int64] = (low[:, None, None] + paths[None]).reshape(-1, 4)
-    return cells
+    return np.asarray((low[:, None, None] + paths[None]).reshape(-1, 4))

@@ -64,7 +64,8 @@ def group_rows(rows: NDArray[np.integer[Any]]) -> tuple[Longs, Longs]:
     The sort is stable, so the first of a group is the first of the input.
     """
     if rows.size and int(rows.max()) < 1 << _PACK_BITS:
-        key = pack_rows(rows)
+        wide = rows.astype(np.int64)
+        key = (wide[:, 0] << 2 * _PACK_BITS) | (wide[:, 1] << _PACK_BITS) | wide[:, 2]
         order = np.argsort(key, kind="stable")
         new = np.diff(key[order]) != 0
     else:
@@ -74,13 +75,6 @@ def group_rows(rows: NDArray[np.integer[Any]]) -> tuple[Longs, Longs]:
     return order.astype(np.int64), starts.astype(np.int64)
 
 
-def pack_rows(rows: NDArray[np.integer[Any]]) -> Longs:
-    """Return one 64-bit key per row of three integers below 2^21."""
-    wide = rows.astype(np.int64)
-    key: Longs = (wide[:, 0] << 2 * _PACK_BITS) | (wide[:, 1] << _PACK_BITS) | wide[:, 2]
-    return key
-
-
 def locate_facets(facets: Ints, among: Ints) -> Longs:
     """Return for every facet its row in ``among`` (any vertex order), or -1, (F,)."""
     both = np.sort(np.concatenate((among, facets)), axis=1)
@@ -88,8 +82,7 @@ def locate_facets(facets: Ints, among: Ints) -> Longs:
     group = np.empty(len(both), dtype=np.int64)
     group[order] = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(both))))
     head = order[starts] if len(starts) else order
-    found: Longs = np.where(head < len(among), head, -1)[group[len(among) :]]
-    return found
+    return np.asarray(np.where(head < len(among), head, -1)[group[len(among) :]])
 
 
 def check_conformity(mesh: Mesh, faces: Faces, *, shortest_edge: float) -> None:
@@ -98,15 +91,6 @@ def check_conformity(mesh: Mesh, faces: Faces, *, shortest_edge: float) -> None:
     _check_owners(mesh, faces)
     _check_hanging(mesh, faces)
     _check_connected(mesh, faces)
-
-
-def _part_of_cells(n_cells: int, faces: Faces) -> tuple[int, Ints]:
-    """Return how many parts the cells form, linked across shared faces, and each cell's part."""
-    shared = faces.cells[faces.uses == 2]
-    ones = np.ones(len(shared), dtype=np.int8)
-    links = coo_array((ones, (shared[:, 0], shared[:, 1])), shape=(n_cells, n_cells))
-    count, labels = connected_components(links, directed=False)
-    return int(count), labels
 
 
 def _check_coincident(mesh: Mesh, distance: float) -> None:
@@ -133,20 +117,15 @@ def _check_owners(mesh: Mesh, faces: Faces) -> None:
             f"non-conforming compartments: {len(crowded)} faces belong to more than two cells, "
             f"first face {nodes}"
         )
-    doubled = np.flatnonzero(_on_same_side(mesh, faces))
-    if len(doubled):
-        a, b = faces.cells[doubled[0]]
-        raise MeshError(f"cells overlap: cells {a} and {b} lie on the same side of a common face")
-
-
-def _on_same_side(mesh: Mesh, faces: Faces) -> NDArray[np.bool_]:
-    """Return a mask (N,) of shared faces whose two owners lie on one side of them."""
+    # A shared face whose two owners lie on one side of it:
     normals = triangle_normals(mesh.points, faces.vertices)
     start = mesh.points[faces.vertices[:, 0]]
     centre = mesh.points[mesh.cells[faces.cells[:, 1]]].mean(axis=1)
-    height = np.asarray(np.einsum("ij,ij->i", normals, centre - start))
-    result: NDArray[np.bool_] = (height < 0) & (faces.uses == 2)
-    return result
+    height = np.einsum("ij,ij->i", normals, centre - start)
+    doubled = np.flatnonzero((height < 0) & (faces.uses == 2))
+    if len(doubled):
+        a, b = faces.cells[doubled[0]]
+        raise MeshError(f"cells overlap: cells {a} and {b} lie on the same side of a common face")
 
 
 def _check_hanging(mesh: Mesh, faces: Faces) -> None:
@@ -184,25 +163,17 @@ def _lies_within(points: Floats, triangles: Ints, nodes: Longs) -> NDArray[np.bo
     offset = points[nodes] - points[triangles[:, 0]]
     height = np.abs(np.einsum("ij,ij->i", offset, normals)) / twice
     flat = height < _TOUCH * np.sqrt(twice)
-    shares = np.stack([_share(points, triangles, nodes, k, normals, twice) for k in range(3)])
-    inside: NDArray[np.bool_] = (
-        flat & (shares.min(axis=0) > -1e-6) & (shares.max(axis=0) < 1 - _WITHIN)
-    )
-    return inside
-
-
-def _share(
-    points: Floats, triangles: Ints, nodes: Longs, vertex: int, normals: Floats, twice: Floats
-) -> Floats:
-    """Return the barycentric coordinate of ``vertex`` at the nodes' projections."""
-    a, b = points[triangles[:, (vertex + 1) % 3]], points[triangles[:, (vertex + 2) % 3]]
-    area = np.einsum("ij,ij->i", np.cross(a - points[nodes], b - points[nodes]), normals)
-    result: Floats = area / twice**2
-    return result
+    corners = points[triangles] - points[nodes][:, None]
+    opposite = np.cross(np.roll(corners, -1, axis=1), np.roll(corners, -2, axis=1))
+    shares = np.einsum("nki,ni->nk", opposite, normals) / twice[:, None] ** 2  # barycentric
+    return np.asarray(flat & (shares.min(axis=1) > -1e-6) & (shares.max(axis=1) < 1 - _WITHIN))
 
 
 def _check_connected(mesh: Mesh, faces: Faces) -> None:
-    count, part = _part_of_cells(mesh.n_cells, faces)
+    shared = faces.cells[faces.uses == 2]
+    ones = np.ones(len(shared), dtype=np.int8)
+    links = coo_array((ones, (shared[:, 0], shared[:, 1])), shape=(mesh.n_cells, mesh.n_cells))
+    count, part = connected_components(links, directed=False)
     if count == 1:
         return
     sizes = np.bincount(part)

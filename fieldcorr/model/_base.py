@@ -24,14 +24,6 @@ class SourcedTable(Table):
     """True for values that are widely used but that no citable page gives."""
 
 
-def _without_negative_zero(value: float) -> float:
-    return value + 0.0
-
-
-def _as_tuple(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
-
-
 def _not_a_truth_value(value: Any) -> Any:
     if isinstance(value, bool):
         raise ValueError(f"must be a whole number, not {str(value).lower()}")  # noqa: TRY004
@@ -41,9 +33,9 @@ def _not_a_truth_value(value: Any) -> Any:
 # Python takes true for 1, also among the values of a Literal.
 WholeNumber = BeforeValidator(_not_a_truth_value)
 # TOML arrays arrive as lists; frozen tables hold tuples.
-TomlArray = BeforeValidator(_as_tuple)
+TomlArray = BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)
 # -0.0 and 0.0 are the same model and must have the same hash.
-Real = Annotated[float, AfterValidator(_without_negative_zero)]
+Real = Annotated[float, AfterValidator(lambda value: value + 0.0)]
 # 10 m is far beyond any body: larger lengths are a mistake of units.
 Length = Annotated[Real, Field(gt=0, le=10_000)]
 Distance = Annotated[Real, Field(ge=0, le=10_000)]

@@ -15,7 +15,13 @@ LARGEST_FILE = 1_000_000  # bytes; a model file has some thousands
 def read_text(path: Path) -> str:
     """Return the text of a model or device file; every way to fail is a :class:`ModelError`."""
     try:
-        data = _read_bytes(path)
+        if path.is_dir():
+            raise ModelError(f"{path}: is a folder, not a model file")
+        if not path.is_file():  # never wait on a pipe or a device
+            what = "is not a regular file" if path.exists() else "no such file"
+            raise ModelError(f"{path}: {what}")
+        with path.open("rb") as stream:
+            data = stream.read(LARGEST_FILE + 1)
     except OSError as error:
         raise ModelError(f"{path}: cannot be read: {error.strerror}") from error
     if len(data) > LARGEST_FILE:
@@ -26,18 +32,6 @@ def read_text(path: Path) -> str:
         line = data.count(b"\n", 0, error.start) + 1
         byte = data[error.start]
         raise ModelError(f"{path}:{line}: not UTF-8 text (byte 0x{byte:02x})") from error
-
-
-def _read_bytes(path: Path) -> bytes:
-    """Return at most one byte more than allowed; never wait on a pipe or a device."""
-    if path.is_dir():
-        raise ModelError(f"{path}: is a folder, not a model file")
-    if not path.exists():
-        raise ModelError(f"{path}: no such file")
-    if not path.is_file():
-        raise ModelError(f"{path}: is not a regular file")
-    with path.open("rb") as stream:
-        return stream.read(LARGEST_FILE + 1)
 
 
 def parse_toml(text: str, path: Path) -> dict[str, Any]:

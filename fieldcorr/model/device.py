@@ -4,6 +4,7 @@ A device is a flat insulating paddle with rectangular contacts on the face towar
 coordinates: left and rostral of the paddle's centre, in the plane of that face.
 """
 
+from itertools import combinations
 from typing import Annotated, Literal
 
 import numpy as np
@@ -64,13 +65,11 @@ class Device(SourcedTable):
         return self
 
     def _check_names(self) -> None:
-        seen: set[str] = set()
-        for name in self.contact_names:
-            if name in seen:
+        for position, name in enumerate(self.contact_names):
+            if name in self.contact_names[:position]:
                 raise ValueError(f'contacts: the name "{name}" is given twice')
             if name in ("case", "outer"):
                 raise ValueError(f'contacts: the name "{name}" is reserved')
-            seen.add(name)
 
     def _check_inside(self) -> None:
         across = (self.paddle.width_mm - self.contact.width_mm) / 2
@@ -84,9 +83,8 @@ class Device(SourcedTable):
                 )
 
     def _check_apart(self) -> None:
-        for i, a in enumerate(self.contacts):
-            for b in self.contacts[:i]:
-                near_across = abs(a.left_mm - b.left_mm) <= self.contact.width_mm
-                near_along = abs(a.rostral_mm - b.rostral_mm) <= self.contact.length_mm
-                if near_across and near_along:
-                    raise ValueError(f'contacts: contacts "{b.name}" and "{a.name}" overlap')
+        for a, b in combinations(self.contacts, 2):
+            near_across = abs(a.left_mm - b.left_mm) <= self.contact.width_mm
+            near_along = abs(a.rostral_mm - b.rostral_mm) <= self.contact.length_mm
+            if near_across and near_along:
+                raise ValueError(f'contacts: contacts "{a.name}" and "{b.name}" overlap')

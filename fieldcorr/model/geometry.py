@@ -14,6 +14,8 @@ from fieldcorr.model._base import Distance, Length, Offset, SourcedTable, Table
 
 FloatArray = NDArray[np.float64]
 
+OUTLINE_POINTS = 720
+"""Points at which an outline is looked at: every half degree."""
 NESTING = (
     ("torso", "vertebra"),
     ("vertebra", "canal"),
@@ -38,10 +40,9 @@ class Ellipse:
         """Return ``((x - x0) / a)^2 + ((y - y0) / b)^2`` at points (..., 2): below 1 inside."""
         x = (points[..., 0] - self.left) / self.half_width
         y = (points[..., 1] - self.dorsal) / self.half_depth
-        level: FloatArray = x * x + y * y
-        return level
+        return np.asarray(x * x + y * y)
 
-    def outline(self, count: int = 720) -> FloatArray:
+    def outline(self, count: int = OUTLINE_POINTS) -> FloatArray:
         """Return ``count`` points (count, 2) of the outline."""
         angle = np.linspace(0.0, 2.0 * np.pi, count, endpoint=False)
         x = self.left + self.half_width * np.cos(angle)
@@ -69,13 +70,13 @@ class Vertebra(SourcedTable):
     depth_mm: Length
     offset_dorsal_mm: Offset = 0.0
 
+    def ellipse(self) -> Ellipse:
+        """Return the cross-section."""
+        return Ellipse(0.0, self.offset_dorsal_mm, self.width_mm / 2, self.depth_mm / 2)
 
-class Canal(SourcedTable):
+
+class Canal(Vertebra):
     """Vertebral canal, filled with epidural fat."""
-
-    width_mm: Length
-    depth_mm: Length
-    offset_dorsal_mm: Offset = 0.0
 
 
 class Sac(SourcedTable):
@@ -125,8 +126,8 @@ class Geometry(Table):
             "torso": Ellipse(
                 0.0, self.torso.offset_dorsal_mm, self.torso.radius_mm, self.torso.radius_mm
             ),
-            "vertebra": _centred(self.vertebra),
-            "canal": _centred(self.canal),
+            "vertebra": self.vertebra.ellipse(),
+            "canal": self.canal.ellipse(),
             "dura": Ellipse(0.0, 0.0, sac.width_mm / 2 + dura, sac.depth_mm / 2 + dura),
             "sac": Ellipse(0.0, 0.0, sac.width_mm / 2, sac.depth_mm / 2),
             "cord": Ellipse(
@@ -160,10 +161,6 @@ class Geometry(Table):
                 f"is not more than half of grey.column_width_mm = {self.grey.column_width_mm:g}"
             )
         return self
-
-
-def _centred(table: Vertebra | Canal) -> Ellipse:
-    return Ellipse(0.0, table.offset_dorsal_mm, table.width_mm / 2, table.depth_mm / 2)
 
 
 def _size(ellipse: Ellipse) -> str:

@@ -42,26 +42,13 @@ def bundled_devices() -> dict[str, Path]:
 
 
 def load_model(path_or_name: str | os.PathLike[str] = DEFAULT_MODEL) -> Model:
-    """Read and validate a model file.
+    """Read and validate a model file: a path, or the name of a bundled model.
 
-    Parameters
-    ----------
-    path_or_name
-        Path of a TOML model file, or the name of a bundled model.
-
-    Returns
-    -------
-    Model
-        Frozen; its attributes mirror the keys of the file.
-
-    Raises
-    ------
-    ModelError
-        In one line, with the file, the key and the value.
+    The attributes of the frozen model mirror the keys of the file. Whatever is wrong is one line, a
+    ModelError with the file, the key and the value.
     """
     path = _model_path(path_or_name)
-    text = read_text(path)
-    return _model_from_text(text, path)
+    return _model_from_text(read_text(path), path)
 
 
 def load_device(path_or_name: str | os.PathLike[str], *, folder: Path | None = None) -> Device:
@@ -125,16 +112,12 @@ def _plain(key: str, value: object) -> Any:
 
 def _model_from_text(text: str, path: Path) -> Model:
     file = _validated(ModelFile, parse_toml(text, path), path)
-    device = _load_model_device(file, path)
-    values = {name: getattr(file, name) for name in ModelFile.model_fields}
-    return _validated(Model, {**values, "device": device, "text": text, "path": path}, path)
-
-
-def _load_model_device(file: ModelFile, path: Path) -> Device:
     try:
-        return load_device(file.array.device, folder=path.parent)
+        device = load_device(file.array.device, folder=path.parent)
     except ModelError as error:
         raise ModelError(f'{path}: array.device = "{file.array.device}": {error}') from error
+    values = {name: getattr(file, name) for name in ModelFile.model_fields}
+    return _validated(Model, {**values, "device": device, "text": text, "path": path}, path)
 
 
 def _validated(kind: type[T], values: Mapping[str, Any], path: Path) -> T:

@@ -8,7 +8,6 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 
 _WORDS = {
-    "missing": "missing",
     "float_type": "must be a number",
     "int_type": "must be a whole number",
     "int_from_float": "must be a whole number",

@@ -22,14 +22,8 @@ FloatArray = NDArray[np.float64]
 class Placement:
     """The paddle frame in model axes.
 
-    Attributes
-    ----------
-    rotation
-        (3, 3); its columns are the paddle's left, dorsal and rostral axes.
-    centre_mm
-        (3,) centre of the face towards the dura, mm.
-    corners_mm
-        (8, 3) corners of the paddle, mm.
+    The columns of ``rotation`` (3, 3) are the paddle's left, dorsal and rostral axes, ``centre_mm``
+    (3,) is the centre of the face towards the dura, ``corners_mm`` (8, 3) are all corners.
     """
 
     rotation: FloatArray
@@ -38,18 +32,11 @@ class Placement:
 
     def to_model_m(self, points_m: FloatArray) -> FloatArray:
         """Map points (..., 3) from the paddle frame to model axes, m."""
-        mapped: FloatArray = points_m @ self.rotation.T + 1e-3 * self.centre_mm
-        return mapped
+        return np.asarray(points_m @ self.rotation.T + 1e-3 * self.centre_mm)
 
 
 def place(geometry: Geometry, array: ArrayTable, device: Device) -> Placement:
-    """Lay the paddle on the dura.
-
-    Raises
-    ------
-    ValueError
-        The paddle does not fit; the message names the key.
-    """
+    """Lay the paddle on the dura; a ValueError that names the key says that it does not fit."""
     rotation = _rotation(np.deg2rad(array.yaw_degree), np.deg2rad(array.pitch_degree))
     corners = _box(device.paddle) @ rotation.T
     shifted = corners[:, :2] + [array.offset_left_mm, 0.0]
@@ -59,10 +46,8 @@ def place(geometry: Geometry, array: ArrayTable, device: Device) -> Placement:
             f"array.offset_left_mm = {array.offset_left_mm:g}: the paddle lies beside the dural sac"
         )
     centre = np.array([array.offset_left_mm, height, array.offset_rostral_mm])
-    placement = Placement(rotation, centre, corners + centre)
-    _check_canal(placement, geometry)
-    _check_length(placement, geometry)
-    return placement
+    _check_inside(corners + centre, geometry, array)
+    return Placement(rotation, centre, corners + centre)
 
 
 def _rotation(yaw: float, pitch: float) -> FloatArray:
@@ -70,8 +55,7 @@ def _rotation(yaw: float, pitch: float) -> FloatArray:
     cy, sy, cp, sp = np.cos(yaw), np.sin(yaw), np.cos(pitch), np.sin(pitch)
     about_y = np.array([[cy, 0.0, sy], [0.0, 1.0, 0.0], [-sy, 0.0, cy]])
     about_x = np.array([[1.0, 0.0, 0.0], [0.0, cp, -sp], [0.0, sp, cp]])
-    rotation: FloatArray = about_y @ about_x
-    return rotation
+    return np.asarray(about_y @ about_x)
 
 
 def _box(paddle: Paddle) -> FloatArray:
@@ -121,23 +105,20 @@ def _normal_point(angle: float, dura: Ellipse, gap: float) -> tuple[float, float
     return dura.left + float(x), dura.dorsal + float(y)
 
 
-def _check_canal(placement: Placement, geometry: Geometry) -> None:
+def _check_inside(corners: FloatArray, geometry: Geometry, array: ArrayTable) -> None:
     # The canal is convex: the paddle lies inside when its corners do.
-    level = geometry.ellipses()["canal"].level(placement.corners_mm[:, :2])
+    level = geometry.canal.ellipse().level(corners[:, :2])
     worst = int(np.argmax(level))
     if level[worst] >= 1.0:
-        x, y, z = placement.corners_mm[worst]
+        x, y, z = corners[worst]
         raise ValueError(
             f"array: the paddle hits bone: its corner at left {x:.2f}, dorsal {y:.2f}, rostral "
             f"{z:.2f} mm is outside geometry.canal ({geometry.canal.width_mm:g} x "
             f"{geometry.canal.depth_mm:g} mm)"
         )
 
-
-def _check_length(placement: Placement, geometry: Geometry) -> None:
-    reach = float(np.max(np.abs(placement.corners_mm[:, 2])))
-    if reach >= geometry.torso.length_mm / 2:
+    if np.max(np.abs(corners[:, 2])) >= geometry.torso.length_mm / 2:
         raise ValueError(
-            f"array.offset_rostral_mm = {placement.centre_mm[2]:g}: the paddle reaches out of "
+            f"array.offset_rostral_mm = {array.offset_rostral_mm:g}: the paddle reaches out of "
             f"geometry.torso.length_mm = {geometry.torso.length_mm:g}"
         )

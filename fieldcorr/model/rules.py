@@ -5,7 +5,6 @@ of :mod:`fieldcorr.configurations.rules`. A key that is given overrides the pres
 said".
 """
 
-from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -13,7 +12,6 @@ from pydantic import Field, model_validator
 from fieldcorr.model._base import Length, Table, TomlArray
 
 Count = Annotated[int, Field(ge=0, le=64)]
-Names = Annotated[tuple[str, ...], TomlArray]
 Texts = Annotated[tuple[str, ...], TomlArray]
 Polarity = Literal["-", "+", "any"]
 Preset = Literal[
@@ -45,9 +43,9 @@ class Rules(Table):
     """Least number of anodes."""
     anodes_max: Count | None = None
     """Largest number of anodes."""
-    excluded: Names = ()
+    excluded: Texts = ()
     """Contacts that are broken or painful: never used."""
-    off: Names = ()
+    off: Texts = ()
     """Contacts that must be off."""
     on: dict[str, Polarity] = Field(default_factory=dict)
     """Contacts that must be on: "-" cathode, "+" anode, "any" either."""
@@ -67,12 +65,6 @@ class Rules(Table):
     """Configurations that are added, in text form such as "0- 5+"."""
     exclude: Texts = ()
     """Configurations that are taken away."""
-
-    def named_contacts(self) -> Iterator[tuple[str, str]]:
-        """Yield (key, contact name) for every contact that the rules name."""
-        for key in ("excluded", "off", "on"):
-            for name in getattr(self, key):
-                yield key, name
 
     @model_validator(mode="after")
     def _ranges(self) -> "Rules":

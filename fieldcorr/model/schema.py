@@ -6,7 +6,7 @@ are made here; their messages begin with the key that is wrong.
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
+from fieldcorr.errors import ConfigurationError
 from fieldcorr.model._base import Name, Table, WholeNumber
 from fieldcorr.model.device import Device
 from fieldcorr.model.geometry import Geometry
@@ -58,20 +59,12 @@ class ModelFile(Table):
 
 
 class Model(ModelFile):
-    """A model file together with its device; make one with :func:`fieldcorr.load_model`.
-
-    Attributes
-    ----------
-    device
-        The electrode array that ``array.device`` names.
-    text
-        The exact text of the model file.
-    path
-        The model file.
-    """
+    """A model file together with its device; make one with :func:`fieldcorr.load_model`."""
 
     device: Device
+    """The electrode array that ``array.device`` names."""
     text: str = Field(repr=False)
+    """The exact text of the model file."""
     path: Path
 
     def __repr__(self) -> str:
@@ -146,16 +139,9 @@ class Model(ModelFile):
     def replace(self, changes: Mapping[str, Any]) -> "Model":
         """Return a model with changed values, validated anew.
 
-        Parameters
-        ----------
-        changes
-            Values by dotted key of the model file, such as ``{"geometry.cord.width_mm": 9.0}``.
-            ``array.device`` may name another device file.
-
-        Raises
-        ------
-        ModelError
-            A key is unknown, or the changed model cannot be.
+        ``changes`` are values by dotted key of the model file, such as ``{"geometry.cord.width_mm":
+        9.0}``; ``array.device`` may name another device file. An unknown key, or a model that
+        cannot be, is a ModelError.
         """
         from fieldcorr.model.load import changed_model
 
@@ -175,18 +161,12 @@ class Model(ModelFile):
 
     @model_validator(mode="after")
     def _consistent(self) -> "Model":
-        _check_model(self)
+        _check_tissues(self)
+        _ = self.placement
+        _check_extents(self)
+        _check_contact_names(self)
+        _check_listed_configurations(self)
         return self
-
-
-def _check_model(model: Model) -> None:
-    """Check tissues, placement, window, case patch, drive and rules against each other."""
-    _check_tissues(model)
-    _ = model.placement
-    _check_window(model)
-    _check_case(model)
-    _check_contact_names(model)
-    _check_listed_configurations(model)
 
 
 def _check_tissues(model: Model) -> None:
@@ -204,23 +184,20 @@ def _check_tissues(model: Model) -> None:
             )
 
 
-def _check_window(model: Model) -> None:
-    reach = abs(model.array.offset_rostral_mm) + model.region.window_half_length_mm
-    if reach > model.geometry.torso.length_mm / 2:
+def _check_extents(model: Model) -> None:
+    """Refuse a window or a case patch that the torso is too small for."""
+    torso, case, window = model.geometry.torso, model.boundary.case, model.region
+    beyond = f"reaches out of geometry.torso.length_mm = {torso.length_mm:g}"
+    reach = abs(model.array.offset_rostral_mm) + window.window_half_length_mm
+    if reach > torso.length_mm / 2:
         raise ValueError(
-            f"region.window_half_length_mm = {model.region.window_half_length_mm:g}: the window "
-            f"around the array reaches out of geometry.torso.length_mm = "
-            f"{model.geometry.torso.length_mm:g}"
+            f"region.window_half_length_mm = {window.window_half_length_mm:g}: the window around "
+            f"the array {beyond}"
         )
-
-
-def _check_case(model: Model) -> None:
-    torso, case = model.geometry.torso, model.boundary.case
     if abs(case.offset_rostral_mm) + case.height_mm / 2 >= torso.length_mm / 2:
         raise ValueError(
             f"boundary.case: a patch of height_mm = {case.height_mm:g} at offset_rostral_mm = "
-            f"{case.offset_rostral_mm:g} reaches out of geometry.torso.length_mm = "
-            f"{torso.length_mm:g}"
+            f"{case.offset_rostral_mm:g} {beyond}"
         )
     if case.width_mm >= np.pi * torso.radius_mm:
         raise ValueError(
@@ -231,22 +208,18 @@ def _check_case(model: Model) -> None:
 
 def _check_contact_names(model: Model) -> None:
     names = model.electrode_names
-    for name in model.drive.fractions:
-        _check_contact("drive.fractions", name, names)
-    for key, name in model.rules.named_contacts():
-        _check_contact(f"configurations.{key}", name, names)
-
-
-def _check_contact(key: str, name: str, names: Iterable[str]) -> None:
-    if name not in names:
-        raise ValueError(f'{key}: "{name}" is not a contact; contacts are {", ".join(names)}')
+    named = [("drive.fractions", name) for name in model.drive.fractions]
+    for key in ("excluded", "off", "on"):
+        named += [(f"configurations.{key}", name) for name in getattr(model.rules, key)]
+    for key, name in named:
+        if name not in names:
+            raise ValueError(f'{key}: "{name}" is not a contact; contacts are {", ".join(names)}')
 
 
 def _check_listed_configurations(model: Model) -> None:
     if not model.rules.include and not model.rules.exclude:
         return
     from fieldcorr.configurations.text import parse_configuration
-    from fieldcorr.errors import ConfigurationError
 
     for key in ("include", "exclude"):
         for text in getattr(model.rules, key):

@@ -24,19 +24,17 @@ from fieldcorr.verification.compare import (
     rdm,
     without_mean,
 )
-from fieldcorr.verification.cylinder import BlurredPatch, Cylinders, Patch, cylinder_potential
+from fieldcorr.verification.cylinder import BlurredPatch, Cylinders, cylinder_potential
 from fieldcorr.verification.disc import disc_current, disc_potential, slab_resistance
 from fieldcorr.verification.slab import Layer, Rectangle, Slab, slab_potential
-from fieldcorr.verification.sphere import BlurredElectrode, CapElectrode, Spheres, sphere_potential
+from fieldcorr.verification.sphere import BlurredElectrode, Spheres, sphere_potential
 
 __all__ = [
     "BlurredElectrode",
     "BlurredPatch",
-    "CapElectrode",
     "Comparison",
     "Cylinders",
     "Layer",
-    "Patch",
     "Rectangle",
     "Slab",
     "Spheres",

@@ -16,8 +16,8 @@ def numbers(
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ModelError(f"{what}: must be numbers, got {values!r:.80}") from error
-    same_length = len(shape) == array.ndim and array.size > 0
-    if not (same_length and all(map(_fits, array.shape, shape))):
+    fits = [wanted in (-1, length) for wanted, length in zip(shape, array.shape, strict=False)]
+    if len(shape) != array.ndim or not array.size or not all(fits):
         wanted = " x ".join("N" if n == -1 else str(n) for n in shape) or "1"
         raise ModelError(f"{what}: {wanted} numbers needed, got an array of shape {array.shape}")
     _refuse(what, "must be finite", array, np.isnan(array) if infinite else ~np.isfinite(array))
@@ -58,10 +58,6 @@ def balanced(currents: list[float]) -> None:
     total = float(array.sum())
     if abs(total) > 1e-12 * np.abs(array).sum():
         raise ModelError(f"currents: an insulated body needs a zero sum, got {total} A")
-
-
-def _fits(length: int, wanted: int) -> bool:
-    return wanted in (-1, length)
 
 
 def _refuse(what: str, law: str, array: FloatArray, wrong: NDArray[np.bool_]) -> None:

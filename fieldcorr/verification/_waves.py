@@ -77,7 +77,7 @@ def climb(waves: Sequence[Waves], start: float) -> Ladder:
     """Solve a stack given from its far end to its driven surface.
 
     ``start`` is the reflection in the first layer: 0 at a centre or for a half-space, 1 for an
-    insulated and -1 for a grounded far face.
+    insulated far face.
     """
     reflection = [np.full_like(waves[0].outer_u, start)]
     admittance = _admittance(waves[0], reflection[0])
@@ -100,10 +100,7 @@ def _admittance(layer: Waves, rho: FloatArray) -> FloatArray:
 def modes_needed(decay: float, tolerance: float, limit: int, what: str) -> int:
     """Return n with exp(-n decay) <= tolerance, at least 1.
 
-    Raises
-    ------
-    ConvergenceError
-        When more than ``limit`` terms are needed: the points lie too near a sharp source.
+    A ConvergenceError says that more than ``limit`` are needed: points too near a sharp source.
     """
     share("tolerance", tolerance)
     count = math.inf if decay <= 0.0 else math.ceil(-math.log(tolerance) / decay)

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fieldcorr.contacts import electrodes_on
 from fieldcorr.elements import Space
@@ -126,23 +125,19 @@ def slab_case(
 
 def sphere_case(mesh: str = "sphere", *, target: float | None = None) -> list[Comparison]:
     """Compare the four-layer sphere in its inner compartment, on a shipped mesh."""
-    shipped = shipped_mesh(mesh)
-    space = Space(shipped, 2)
     sigma = {n: (s, s, s) for n, s in zip(SPHERE_MM, HEAD.sigma, strict=True)}
     sources = [(e.current, partial(e.density, radius=HEAD.radii[-1])) for e in HEAD_ELECTRODES]
-    nodal = _solve_surface_currents(space, shipped.facets, diagonal_tensors(space, sigma), sources)
+    space, nodal = _solve_surface_currents(shipped_mesh(mesh), sigma, sources)
     truth = partial(sphere_potential, spheres=HEAD, electrodes=HEAD_ELECTRODES)
     return _compare(("four-layer sphere", mesh), space, nodal, "brain", truth, (target, None))
 
 
 def cylinder_case(mesh: str = "cylinder", *, target: float | None = None) -> list[Comparison]:
     """Compare the layered anisotropic cylinder in its core, on a shipped mesh."""
-    shipped = shipped_mesh(mesh)
-    space = Space(shipped, 2)
     triples = zip(CYLINDER_MM, CORD.across, CORD.along, strict=True)
     sigma = {name: (across, across, along) for name, across, along in triples}
     sources = [(e.current, partial(e.density, cylinders=CORD)) for e in CORD_ELECTRODES]
-    nodal = _solve_surface_currents(space, shipped.facets, diagonal_tensors(space, sigma), sources)
+    space, nodal = _solve_surface_currents(shipped_mesh(mesh), sigma, sources)
     truth = partial(cylinder_potential, cylinders=CORD, electrodes=CORD_ELECTRODES)
     names = ("layered anisotropic cylinder", mesh)
     return _compare(names, space, nodal, "white", truth, (target, None))
@@ -188,17 +183,18 @@ def impedance_case(order: int = 2, *, target: float | None = None) -> list[Compa
 
 
 def _solve_surface_currents(
-    space: Space,
-    facets: NDArray[np.int32],
-    sigma: FloatArray,
+    mesh: Mesh,
+    sigma: dict[str, tuple[float, float, float]],
     sources: Sequence[tuple[float, ScalarField]],
-) -> FloatArray:
+) -> tuple[Space, FloatArray]:
     """Solve with current densities on the surface, each scaled to carry exactly its current."""
+    space = Space(mesh, 2)
     total = np.zeros(space.n_dofs)
     for current, density in sources:
-        load = facet_load(space, facets, density)
+        load = facet_load(space, mesh.facets, density)
         total += load * (current / load.sum())
-    return solve_insulated(space, stiffness(space, sigma), total)
+    matrix = stiffness(space, diagonal_tensors(space, sigma))
+    return space, solve_insulated(space, matrix, total)
 
 
 def _compare(
@@ -260,14 +256,9 @@ def compare_all(
 ) -> Iterator[Comparison]:
     """Yield the comparisons of the accuracy table as they are made.
 
-    Parameters
-    ----------
-    everything
-        Also cases without a target.
-    peer_mesh
-        Also compare r with NGSolve on this mesh of the bundled model: tiny, companion or standard.
-    progress
-        Called with the name of a case, and 0 before it and 1 after it.
+    With ``everything`` also those without a target, with ``peer_mesh`` (tiny, companion or standard
+    of the bundled model) also r against NGSolve. ``progress`` is called with the name of a case and
+    0 before it, 1 after it.
     """
     cases = [case for case in CASES if case.is_judged or everything]
     if peer_mesh is not None:

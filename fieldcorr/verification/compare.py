@@ -26,12 +26,7 @@ def without_mean(values: FloatArray, weight: FloatArray | None = None) -> FloatA
 def rdm(a: FloatArray, b: FloatArray, weight: FloatArray | None = None) -> float:
     """Return the relative difference measure, || a/|a| - b/|b| ||, between 0 and 2.
 
-    Parameters
-    ----------
-    a, b : (N,) array
-        Samples of the two fields.
-    weight : (N,) array, optional
-        Volume of each sample; equal volumes when left out.
+    ``weight`` (N,) is the volume of each sample (N,); equal volumes when left out.
     """
     return norm(a / norm(a, weight) - b / norm(b, weight), weight)
 
@@ -45,18 +40,9 @@ def lnmag(a: FloatArray, b: FloatArray, weight: FloatArray | None = None) -> flo
 class Comparison:
     """One figure of the accuracy table: what was reached, and what has to be.
 
-    Attributes
-    ----------
-    case, mesh, quantity
-        Names for the table.
-    order, dofs
-        Order of the elements and number of nodes.
-    reached
-        The error, or the convergence order, that was found.
-    target
-        What it has to reach; None where the figure is there for comparison only.
-    theory
-        For convergence orders: the value that ``reached`` may differ from by ``target``.
+    ``order`` and ``dofs`` are the order of the elements and the number of nodes. ``reached`` is an
+    error that has to be at most ``target``, or a convergence order that may differ from ``theory``
+    by ``target``; without a target the figure is there for comparison only.
     """
 
     case: str

@@ -42,16 +42,9 @@ class Cylinders:
 class BlurredPatch:
     """A smooth electrode on the outer surface: coefficients b^m around and c^p along.
 
-    Parameters
-    ----------
-    angle : float
-        Its angle in rad about the axis, from the x axis towards y.
-    z : float
-        Its height in m, between -L/2 and L/2.
-    current : float
-        Current in A into the body.
-    around, along : float
-        b and c, above 0 (spread evenly) and up to 1 (a point).
+    It sits at an angle (rad, from the x axis towards y) and a height z (m, from -L/2 to L/2) and
+    carries ``current`` (A) into the body. ``around`` and ``along`` are b and c, above 0 (spread
+    evenly) and up to 1 (a point).
     """
 
     angle: float
@@ -65,15 +58,6 @@ class BlurredPatch:
         _checks.share("blur around", self.around)
         _checks.share("blur along", self.along)
 
-    def factors(self, m: FloatArray, k: FloatArray, length: float) -> tuple[FloatArray, FloatArray]:
-        """Return b^m and c^p, p = k L / pi."""
-        return self.around**m, self.along ** (k * length / np.pi)
-
-    @property
-    def decay(self) -> tuple[float, float]:
-        """Rate at which the coefficients fall around and along, per order."""
-        return float(-np.log(self.around)), float(-np.log(self.along))
-
     def density(self, points: FloatArray, cylinders: Cylinders) -> FloatArray:
         """Return the current density (N,) in A/m2 at points (N, 3) of the outer surface."""
         theta = np.arctan2(points[:, 1], points[:, 0]) - self.angle
@@ -84,34 +68,6 @@ class BlurredPatch:
         return np.asarray(self.current * around * mirrored / (2.0 * length))
 
 
-@dataclass(frozen=True)
-class Patch:
-    """A patch of uniform current density; its half widths in rad around and m along."""
-
-    angle: float
-    z: float
-    current: float
-    half_angle: float
-    half_length: float
-
-    def __post_init__(self) -> None:
-        _checks.numbers("electrode angle and height", (self.angle, self.z), (2,))
-        _checks.not_negative("patch half widths", (self.half_angle, self.half_length), (2,))
-
-    def factors(self, m: FloatArray, k: FloatArray, length: float) -> tuple[FloatArray, FloatArray]:
-        """Return sin(m a)/(m a) and sin(k l)/(k l)."""
-        del length
-        return np.sinc(m * self.half_angle / np.pi), np.sinc(k * self.half_length / np.pi)
-
-    @property
-    def decay(self) -> tuple[float, float]:
-        """Rate at which the coefficients fall: not exponentially."""
-        return 0.0, 0.0
-
-
-Electrode = BlurredPatch | Patch
-
-
 def _poisson(t: FloatArray, b: float) -> FloatArray:
     """Return 1 + 2 sum_m b^m cos(m t) in closed form."""
     return np.asarray((1.0 - b * b) / (1.0 - 2.0 * b * np.cos(t) + b * b))
@@ -120,26 +76,15 @@ def _poisson(t: FloatArray, b: float) -> FloatArray:
 def cylinder_potential(
     points: FloatArray,
     cylinders: Cylinders,
-    electrodes: Sequence[Electrode],
+    electrodes: Sequence[BlurredPatch],
     *,
     tolerance: float = 1e-13,
 ) -> FloatArray:
-    """Return the potential inside layered cylinders along z, centred on the origin.
+    """Return the potential (N,) in V inside layered cylinders along z, centred on the origin.
 
-    Parameters
-    ----------
-    points : (N, 3) array
-        Points in m, within the cylinder (up to 1 % beyond is taken as its layer).
-    cylinders : Cylinders
-        The layers.
-    electrodes : sequence of BlurredPatch or Patch
-        Sources on the outer surface; their currents sum to zero.
-    tolerance : float
-        Modes that have decayed below this share are left out.
-
-    Returns
-    -------
-    (N,) array of V, with zero mean over the volume of every layer.
+    ``points`` (N, 3) in m lie within the cylinder (up to 1 % beyond is taken as its layer). The
+    electrodes are on the outer surface; their currents sum to zero. Modes that have decayed below
+    ``tolerance`` are left out. The mean over the volume of every layer is zero.
     """
     _checks.balanced([electrode.current for electrode in electrodes])
     points = _checks.numbers("points", points, (-1, 3))
@@ -165,15 +110,15 @@ def cylinder_potential(
 
 
 def _mode_list(
-    r: float, cylinders: Cylinders, electrodes: Sequence[Electrode], tolerance: float
+    r: float, cylinders: Cylinders, electrodes: Sequence[BlurredPatch], tolerance: float
 ) -> tuple[int, FloatArray]:
     """Return the largest angular order and the wave numbers (P,) that live at a radius."""
     outer = cylinders.radii[-1]
     edges = np.minimum(np.maximum((0.0, *cylinders.radii), r), outer)
     stretch = np.sqrt(np.asarray(cylinders.along) / cylinders.across)
     path = float(np.diff(edges) @ stretch) * np.pi / cylinders.length
-    around = min(e.decay[0] for e in electrodes) - np.log(max(r, 1e-3 * outer) / outer)
-    along = min(e.decay[1] for e in electrodes) + path
+    around = -np.log(max(e.around for e in electrodes)) - np.log(max(r, 1e-3 * outer) / outer)
+    along = -np.log(max(e.along for e in electrodes)) + path
     order = modes_needed(float(around), tolerance, MAX_ORDER, "cylinder series, around")
     count = modes_needed(float(along), tolerance, MAX_ORDER, "cylinder series, along")
     return order, np.arange(count + 1.0) * (np.pi / cylinders.length)
@@ -221,7 +166,7 @@ def _radial(
 def _sum_modes(
     points: FloatArray,
     cylinders: Cylinders,
-    electrodes: Sequence[Electrode],
+    electrodes: Sequence[BlurredPatch],
     radial: FloatArray,
     k: FloatArray,
 ) -> FloatArray:
@@ -233,9 +178,9 @@ def _sum_modes(
     z_shape = np.cos(k[:, None] * (points[:, 2] + half))
     total = np.zeros(len(points))
     for electrode in electrodes:
-        around, along = electrode.factors(m, k, length)
-        around = around * np.where(m > 0.0, 2.0, 1.0) * electrode.current / area
-        along = along * np.where(k > 0.0, 2.0, 1.0) * np.cos(k * (electrode.z + half))
+        around = electrode.around**m * np.where(m > 0.0, 2.0, 1.0) * electrode.current / area
+        along = electrode.along ** (k * length / np.pi) * np.where(k > 0.0, 2.0, 1.0)
+        along = along * np.cos(k * (electrode.z + half))
         shape = np.cos(m[:, None] * (theta - electrode.angle))
         total += np.einsum("m,p,mj,pj,mpj->j", around, along, shape, z_shape, radial, optimize=True)
     return total

@@ -38,20 +38,9 @@ def disc_potential(
 
     .. math:: \phi = V\,\frac{\arcsin(2a/(s_1+s_2)) - \arcsin(a/A)}{\pi/2 - \arcsin(a/A)}
 
-    Parameters
-    ----------
-    points : (N, 3) array
-        Points in m; the disc is centred on the origin.
-    radius : float
-        Radius a of the disc in m.
-    voltage : float
-        Potential of the disc in V.
-    ground : float
-        Semi-major axis A in m of the confocal spheroid held at 0 V; infinity for the half-space.
-
-    Returns
-    -------
-    (N,) array of V.
+    The disc of radius a (m) is centred on the origin of the points (N, 3) in m; ``ground`` is the
+    semi-major axis A (m) of the confocal spheroid held at 0 V, infinite for the half-space. Returns
+    (N,) V.
     """
     points = _checks.numbers("points", points, (-1, 3))
     volts, floor = _checks.numbers("disc voltage", voltage), _ground_angle(radius, ground)
@@ -62,12 +51,9 @@ def disc_potential(
 def disc_current(
     radius: float, sigma: float, *, voltage: float = 1.0, ground: float = np.inf
 ) -> float:
-    r"""Return the current in A of the disc, I = 4 s a V / (1 - (2/pi) asin(a/A)).
+    """Return the current in A of the disc, I = 4 s a V / (1 - (2/pi) asin(a/A)).
 
-    Parameters
-    ----------
-    radius, sigma, voltage, ground : float
-        As in :func:`disc_potential`; ``sigma`` is the conductivity in S/m.
+    ``sigma`` is the conductivity s in S/m, the rest as in :func:`disc_potential`.
     """
     volts = _checks.numbers("disc voltage", voltage)
     share = 1.0 - _ground_angle(radius, ground) / (0.5 * np.pi)
@@ -79,14 +65,8 @@ def slab_resistance(
 ) -> float:
     """Return R = (sum_i L_i / s_i + z1 + z2) / A in ohm of a stack between two contacts.
 
-    Parameters
-    ----------
-    lengths, sigmas : (N,) array
-        Thickness in m and conductivity in S/m of each layer between the contacts.
-    area : float
-        Cross-section in m2, all of it covered by the contacts.
-    impedances : pair of float
-        Contact impedances z1, z2 in ohm m2.
+    Each layer has a length (m) and a conductivity (S/m); contacts of impedances z1, z2 (ohm m2)
+    cover the whole cross-section of ``area`` (m2).
     """
     thickness = _checks.positive("slab lengths", lengths, (-1,))
     sigma = _checks.positive("slab conductivities", sigmas, (len(thickness),))

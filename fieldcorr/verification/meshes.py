@@ -14,12 +14,13 @@ disc        half z <= 0 of the spheroid with half axes 10, 10, sqrt(99) mm: medi
 ==========  =======================================================================================
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from scipy.integrate import cumulative_trapezoid
 
 from fieldcorr.errors import MeshError
 from fieldcorr.mesh import read_mesh
@@ -29,7 +30,6 @@ from fieldcorr.mesh.gmsh.session import (
     add_formula,
     add_rims,
     gmsh_session,
-    gmsh_version,
     prism_cells,
     set_smallest,
 )
@@ -40,7 +40,7 @@ from fieldcorr.mesh.gmsh.shapes import (
     add_tube,
     add_volume,
 )
-from fieldcorr.mesh.gmsh.volumes import Interface, Quadric, correct_volumes, elliptic_tube, outward
+from fieldcorr.mesh.gmsh.volumes import Interface, Quadric, correct_volumes, elliptic_tube
 from fieldcorr.mesh.order import tidy
 from fieldcorr.mesh.structured import FacetChooser, name_boundary
 from fieldcorr.model import Ellipse, bundled_folder
@@ -67,17 +67,9 @@ def graded_line(
 ) -> Floats:
     """Return grid lines through every stop, with steps min(fine + growth * distance, coarse).
 
-    Between two stops the lines are spaced evenly in the integral of 1 / step, so that the steps
-    follow the wish and the last one fits.
-
-    Parameters
-    ----------
-    stops : ascending tuple of float
-        Where lines must lie, the two ends included.
-    fine : position -> step
-        The steps wanted at some positions.
-    growth, coarse : float
-        Growth of the step with the distance to a fine position; largest step.
+    ``stops`` ascend and include both ends; ``fine`` is the step wanted at some positions. Between
+    two stops the lines are spaced evenly in the integral of 1 / step, so that the steps follow the
+    wish and the last one fits.
     """
     where = np.array(list(fine))
     wish = np.array(list(fine.values()))
@@ -85,9 +77,7 @@ def graded_line(
     for low, high in pairwise(stops):
         t = np.linspace(low, high, 2001)
         step = np.minimum((wish + growth * np.abs(t[:, None] - where)).min(axis=1), coarse)
-        passed = np.concatenate(
-            [[0.0], np.cumsum(np.diff(t) * 0.5 * (1 / step[1:] + 1 / step[:-1]))]
-        )
+        passed = cumulative_trapezoid(1 / step, t, initial=0.0)
         count = max(1, round(float(passed[-1])))
         lines.append(np.interp(np.linspace(0.0, passed[-1], count + 1)[1:], passed, t))
         lines[-1][-1] = high
@@ -100,7 +90,7 @@ class _Raw:
 
     points: Floats
     blocks: Mapping[str, Ints]
-    surfaces: Mapping[str, tuple[Ints, Quadric]]
+    surfaces: Sequence[tuple[Ints, Quadric]]
     facets: Mapping[str, FacetChooser]
 
 
@@ -126,19 +116,13 @@ def verification_mesh(name: str, *, corrected: bool = True, scale: float = 1.0) 
         facet_names=tuple(raw.facets),
         origin={
             "made-by": f"verification_mesh({name!r}, corrected={corrected}, scale={scale:g})",
-            "gmsh": gmsh_version(),
+            "gmsh": str(gmsh.__version__),
         },
     )
-    moved = replace(mesh, points=_corrected_points(raw, cells)) if corrected else mesh
-    return tidy(moved, like=raw.points)
-
-
-def _corrected_points(raw: _Raw, cells: Ints) -> Floats:
-    interfaces = {
-        name: Interface(outward(raw.points, facets, shape), shape)
-        for name, (facets, shape) in raw.surfaces.items()
-    }
-    return correct_volumes(raw.points, cells, interfaces)[0]
+    if corrected:
+        interfaces = [Interface.of(raw.points, rows, shape) for rows, shape in raw.surfaces]
+        mesh = replace(mesh, points=correct_volumes(raw.points, cells, interfaces))
+    return tidy(mesh, like=raw.points)
 
 
 def _sphere(gmsh: Any, scale: float) -> _Raw:
@@ -152,22 +136,20 @@ def _sphere(gmsh: Any, scale: float) -> _Raw:
         "scalp": geo.addVolume([loops[3], loops[2]]),
     }
     geo.synchronize()
-    ratio = SPHERE_MM["brain"] / SPHERE_MM["csf"]
-    gmsh.model.mesh.setPeriodic(
-        2, balls[0], balls[1], np.diag([ratio] * 3 + [1.0]).ravel().tolist()
-    )
+    shrink = np.diag([SPHERE_MM["brain"] / SPHERE_MM["csf"]] * 3 + [1.0])
+    gmsh.model.mesh.setPeriodic(2, balls[0], balls[1], shrink.ravel().tolist())
     set_smallest(gmsh, [add_formula(gmsh, f"{scale!r}*(14.5-5.7*Sqrt(x*x+y*y+z*z)/78)")])
     gmsh.model.mesh.generate(3)
-    nodes = Generated.collect(gmsh)
-    cells = {name: nodes.elements(gmsh, 3, [volume]) for name, volume in volumes.items()}
-    csf = prism_cells(nodes.elements(gmsh, 2, balls[1]), nodes.images(gmsh, balls[0]))
+    nodes = Generated(gmsh)
+    cells = {name: nodes.elements(3, [volume]) for name, volume in volumes.items()}
+    csf = prism_cells(nodes.elements(2, balls[1]), nodes.images(balls[0]))
     return _Raw(
         points=1e-3 * nodes.points,
         blocks={name: cells.get(name, csf) for name in SPHERE_MM},
-        surfaces={
-            f"sphere-{radius:g}": (nodes.elements(gmsh, 2, ball), _ball_shape(radius))
+        surfaces=[
+            (nodes.elements(2, ball), _spheroid((radius,) * 3, share=1.0))
             for radius, ball in zip(SPHERE_MM.values(), balls, strict=True)
-        },
+        ],
         facets={"outer": lambda centroids: np.full(len(centroids), fill_value=True)},
     )
 
@@ -188,45 +170,36 @@ def _cylinder(gmsh: Any, scale: float) -> _Raw:
     steps = f"1.28+0.21*{beyond.format(radius, 8)}-0.08*{beyond.format(radius, 10)}"
     set_smallest(gmsh, [add_formula(gmsh, f"{scale!r}*({steps})")])
     gmsh.model.mesh.generate(3)
-    nodes = Generated.collect(gmsh)
+    nodes = Generated(gmsh)
     ends = 1e-3 * half
     return _Raw(
         points=1e-3 * nodes.points,
-        blocks={name: nodes.elements(gmsh, 3, [volume]) for name, volume in volumes.items()},
-        surfaces={
-            f"tube-{r:g}": (
-                nodes.elements(gmsh, 2, tube.surfaces),
+        blocks={name: nodes.elements(3, [volume]) for name, volume in volumes.items()},
+        surfaces=[
+            (
+                nodes.elements(2, tube.surfaces),
                 elliptic_tube(0.0, 0.0, 1e-3 * r, 1e-3 * r, 2 * ends),
             )
             for r, tube in zip(CYLINDER_MM.values(), tubes, strict=True)
-        },
+        ],
         facets={"outer": lambda centroids: np.abs(centroids[:, 2]) < ends - 1e-9},
     )
 
 
 def _disc(gmsh: Any, scale: float) -> _Raw:
     """Mesh half a ball and flatten it to half a spheroid; its rim encloses the disc's area."""
-    ball = add_disc_in_half_ball(gmsh.model.geo, DISC_OUTER_MM[0], DISC_RADIUS_MM)
-    gmsh.model.geo.synchronize()
-    rims = add_rims(gmsh, ball.rim, 0.012 * scale, 0.37)
+    geo = gmsh.model.geo
+    volume, outer, disc, rim = add_disc_in_half_ball(geo, DISC_OUTER_MM[0], DISC_RADIUS_MM)
+    geo.synchronize()
+    rims = add_rims(gmsh, rim, 0.012 * scale, 0.37)
     set_smallest(gmsh, [rims, add_formula(gmsh, repr(2.0 * scale))])
     gmsh.model.mesh.generate(3)
-    nodes = Generated.collect(gmsh)
+    nodes = Generated(gmsh)
     points = 1e-3 * nodes.points * [1.0, 1.0, DISC_OUTER_MM[2] / DISC_OUTER_MM[0]]
-    axes = tuple(1e-3 * axis for axis in DISC_OUTER_MM)
     return _Raw(
-        points=_with_disc_area(points, nodes.elements(gmsh, 2, ball.disc)),
-        blocks={"medium": nodes.elements(gmsh, 3, [ball.volume])},
-        surfaces={
-            "spheroid": (
-                nodes.elements(gmsh, 2, ball.outer),
-                Quadric(
-                    (0.0, 0.0, 0.0),
-                    (axes[0], axes[1], axes[2]),
-                    float(2 / 3 * np.pi * np.prod(axes)),
-                ),
-            )
-        },
+        points=_with_disc_area(points, nodes.elements(2, [disc])),
+        blocks={"medium": nodes.elements(3, [volume])},
+        surfaces=[(nodes.elements(2, outer), _spheroid(DISC_OUTER_MM, share=0.5))],
         facets={
             "disc": lambda centroids: (
                 (centroids[:, 2] > -1e-12)
@@ -250,13 +223,10 @@ def _with_disc_area(points: Floats, disc: Ints) -> Floats:
     return moved
 
 
-def _ball_shape(radius_mm: float) -> Quadric:
-    radius = 1e-3 * radius_mm
-    return Quadric((0.0, 0.0, 0.0), (radius, radius, radius), 4 / 3 * np.pi * radius**3)
+def _spheroid(half_axes_mm: tuple[float, float, float], *, share: float) -> Quadric:
+    """Return an ellipsoid about the origin of which a share, cut through the centre, is meshed."""
+    a, b, c = (1e-3 * axis for axis in half_axes_mm)
+    return Quadric((0.0, 0.0, 0.0), (a, b, c), share * 4 / 3 * np.pi * a * b * c)
 
 
-_RECIPES: dict[str, Callable[[Any, float], _Raw]] = {
-    "sphere": _sphere,
-    "cylinder": _cylinder,
-    "disc": _disc,
-}
+_RECIPES = {"sphere": _sphere, "cylinder": _cylinder, "disc": _disc}

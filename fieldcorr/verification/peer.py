@@ -28,9 +28,8 @@ def load_ngsolve() -> Any:
     try:
         import ngsolve
     except ImportError as missing:
-        raise MissingExtraError(
-            "NGSolve is not installed: pip install fieldcorr[bench]"
-        ) from missing
+        message = "NGSolve is not installed: pip install fieldcorr[bench]"
+        raise MissingExtraError(message) from missing
     return ngsolve
 
 
@@ -56,14 +55,9 @@ def ngsolve_mesh(mesh: Mesh) -> Any:
 
 def conductivity_function(model: Model, mesh: Any) -> Any:
     """Return the conductivity tensor as an NGSolve coefficient function."""
-    ngsolve = load_ngsolve()
-    tensors = {
-        name: ngsolve.CoefficientFunction(
-            tuple(np.diag(tissue.principal_S_per_m).ravel()), dims=(3, 3)
-        )
-        for name, tissue in model.tissues.items()
-    }
-    return mesh.MaterialCF(tensors)
+    function = load_ngsolve().CoefficientFunction
+    tensors = {name: np.diag(tissue.principal_S_per_m) for name, tissue in model.tissues.items()}
+    return mesh.MaterialCF({n: function(tuple(t.ravel()), dims=(3, 3)) for n, t in tensors.items()})
 
 
 def ngsolve_matrices(model: Model, mesh: Mesh) -> tuple[FloatArray, FloatArray]:

@@ -11,7 +11,6 @@ and the stack of layers is solved by the recursion of ``_waves``.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,21 +35,10 @@ class Layer:
 
 @dataclass(frozen=True)
 class Slab:
-    """A box of layers.
-
-    Parameters
-    ----------
-    size : pair of float
-        Extent a, b along x and y in m; side walls are insulated.
-    layers : tuple of Layer
-        From the driven surface (depth 0) down.
-    bottom : {"insulated", "grounded"}
-        What the lower face of the last layer is; ignored when that layer is infinitely thick.
-    """
+    """A box, insulated all round: extent a, b along x and y in m, layers from the surface down."""
 
     size: tuple[float, float]
     layers: tuple[Layer, ...]
-    bottom: Literal["insulated", "grounded"] = "insulated"
 
     def __post_init__(self) -> None:
         _checks.positive("slab size", self.size, (2,))
@@ -60,18 +48,11 @@ class Slab:
             raise ModelError("layer thickness: only the last layer may be infinite")
         for layer in self.layers:
             _checks.positive("layer conductivities", layer.sigma, (3,))
-        if self.bottom not in ("insulated", "grounded"):
-            raise ModelError(f"slab bottom: must be insulated or grounded, got {self.bottom!r}")
 
     @property
     def tops(self) -> FloatArray:
         """Depth (L,) in m of the upper face of each layer."""
         return np.cumsum([0.0, *(layer.thickness for layer in self.layers[:-1])])
-
-    @property
-    def is_floating(self) -> bool:
-        """Whether nothing fixes the potential, so that the currents must sum to zero."""
-        return self.bottom == "insulated" or not np.isfinite(self.layers[-1].thickness)
 
 
 @dataclass(frozen=True)
@@ -86,31 +67,21 @@ class Rectangle:
 def slab_potential(
     points: FloatArray, slab: Slab, contacts: Sequence[Rectangle], *, tolerance: float = 1e-13
 ) -> FloatArray:
-    """Return the potential of rectangular contacts of uniform current on a layered box.
+    """Return the potential (N,) in V of rectangular contacts of uniform current on a layered box.
 
-    Parameters
-    ----------
-    points : (N, 3) array
-        x, y and depth in m; depth 0 is the surface that carries the contacts.
-    slab : Slab
-        The box.
-    contacts : sequence of Rectangle
-        The contacts; on a floating slab their currents sum to zero.
-    tolerance : float
-        Modes that have decayed below this share at a point's depth are left out.
-
-    Returns
-    -------
-    (N,) array of V, with zero mean over every horizontal plane when the slab floats.
+    ``points`` (N, 3) are x, y and depth in m; depth 0 is the surface that carries the contacts. The
+    currents sum to zero. Modes that have decayed below ``tolerance`` at a point's depth are left
+    out. The mean over every horizontal plane is zero.
     """
     points = _checks.numbers("points", points, (-1, 3))
     _require_inside(points, slab, contacts)
     k = _wave_numbers(float(points[:, 2].min()), slab, tolerance)
-    ladder = climb([_waves(layer, _rates(layer, k)) for layer in slab.layers[::-1]], _start(slab))
+    echo = 1.0 if np.isfinite(slab.layers[-1].thickness) else 0.0  # from an insulated bottom
+    ladder = climb([_waves(layer, _rates(layer, k)) for layer in slab.layers[::-1]], echo)
     amplitude = _amplitudes(slab, contacts, k)
-    result = _plane_mode(points[:, 2], slab, contacts)
+    result = np.zeros(len(points))
     for block, layer in _blocks(points, slab):
-        result[block] += _sum_modes(points[block], slab, layer, ladder, k, amplitude, tolerance)
+        result[block] = _sum_modes(points[block], slab, layer, ladder, k, amplitude, tolerance)
     return result
 
 
@@ -124,18 +95,7 @@ def _require_inside(points: FloatArray, slab: Slab, contacts: Sequence[Rectangle
         ranges = _checks.not_negative("contact", (contact.x, contact.y), (2, 2))
         if (ranges.max(axis=1) > slab.size).any():
             raise ModelError(f"contact: {contact} leaves the slab of {slab.size} m")
-    currents = [contact.current for contact in contacts]
-    if slab.is_floating:
-        _checks.balanced(currents)
-    else:
-        _checks.numbers("currents", currents, (-1,))
-
-
-def _start(slab: Slab) -> float:
-    """Return the reflection at the bottom of the last layer."""
-    if not np.isfinite(slab.layers[-1].thickness):
-        return 0.0
-    return 1.0 if slab.bottom == "insulated" else -1.0
+    _checks.balanced([contact.current for contact in contacts])
 
 
 def _rates(layer: Layer, k: FloatArray) -> FloatArray:
@@ -153,12 +113,11 @@ def _waves(layer: Layer, rate: FloatArray) -> Waves:
 
 def _attenuation(depth: float, slab: Slab, k: FloatArray) -> FloatArray:
     """Return the exponent (K,) by which modes have decayed at a depth."""
-    travelled = [
-        np.clip(depth - top, 0.0, layer.thickness)
-        for top, layer in zip(slab.tops, slab.layers, strict=True)
-    ]
     return np.asarray(
-        sum(t * _rates(layer, k) for t, layer in zip(travelled, slab.layers, strict=True))
+        sum(
+            np.clip(depth - top, 0.0, layer.thickness) * _rates(layer, k)
+            for top, layer in zip(slab.tops, slab.layers, strict=True)
+        )
     )
 
 
@@ -187,18 +146,6 @@ def _amplitudes(slab: Slab, contacts: Sequence[Rectangle], k: FloatArray) -> Flo
             axis=0,
         )
     return total
-
-
-def _plane_mode(depth: FloatArray, slab: Slab, contacts: Sequence[Rectangle]) -> FloatArray:
-    """Return the (0, 0) mode (N,): the net current on its way straight down to ground."""
-    potential = np.zeros(len(depth))
-    if slab.is_floating:
-        return potential
-    density = sum(contact.current for contact in contacts) / np.prod(slab.size)
-    for top, layer in zip(slab.tops, slab.layers, strict=True):
-        below = layer.thickness - np.clip(depth - top, 0.0, layer.thickness)
-        potential += density * below / layer.sigma[2]
-    return potential
 
 
 def _blocks(points: FloatArray, slab: Slab) -> Iterator[tuple[NDArray[np.int64], int]]:

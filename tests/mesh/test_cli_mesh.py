@@ -63,8 +63,8 @@ def test_an_output_is_replaced_only_by_force_and_an_input_never(tmp_path: Path) 
     mine, other = tmp_path / "mine.msh", tmp_path / "other.fcmesh"
     write_mesh(tidy(layered_box()), mine)
     other.write_text("notes")
-    fails(f"--check {mine} -o {other}", "other.fcmesh: exists already; --force replaces it")
-    fails(f"--check {mine} -o {mine} --force", "mine.msh: is an input of this command")
+    fails(f"--check {mine} -o {other}", "other.fcmesh: exists already; use --force")
+    fails(f"--check {mine} -o {mine} --force", "mine.msh: is being read and cannot be replaced")
     fails(f"-o {other}", "other.fcmesh: exists already")
     assert other.read_text() == "notes"
     assert run(f"--check {mine} -o {other} --force").exit_code == 0

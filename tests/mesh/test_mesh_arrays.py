@@ -51,9 +51,7 @@ def test_arrays_cannot_be_changed_through_the_mesh() -> None:
 
 
 def test_names_are_looked_up() -> None:
-    assert (BOX.tissue_tag("fat"), BOX.facet_tag("outer")) == (1, 2)
-    with pytest.raises(MeshError, match="no tissue named 'csf'; it has white, fat"):
-        BOX.tissue_tag("csf")
+    assert BOX.facet_tag("outer") == 2
     with pytest.raises(MeshError, match="no facet set named '9'"):
         BOX.facet_tag("9")
 

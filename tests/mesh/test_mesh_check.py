@@ -39,14 +39,14 @@ def test_sound_mesh_is_reported() -> None:
     assert report.tissues["white"] == pytest.approx((162, 0.03**3 / 2))
     assert report.facets["0"] == pytest.approx((6, 0.03**2 / 3))
     # Kuhn's tetrahedron in a brick of 10 x 10 x 5 mm: edges 5 mm to the brick's diagonal of 15 mm
-    assert report.quality.edge == pytest.approx((0.005, 0.015))
+    assert report.edge == pytest.approx((0.005, 0.015))
 
 
 def test_regular_tetrahedron_has_quality_one() -> None:
     points = 0.01 * np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1.0]])
     mesh = Mesh(points, np.array([[0, 1, 3, 2]]), np.zeros(1, np.int32), ("a",), *NO_FACETS)
     mesh = mesh if mesh.volumes()[0] > 0 else replace(mesh, cells=np.array([[0, 1, 2, 3]]))
-    quality = check_mesh(mesh).quality
+    quality = check_mesh(mesh)
     assert quality.radius_ratio == pytest.approx((1.0, 1.0, 1.0))
     assert quality.dihedral_degree == pytest.approx((np.degrees(np.arccos(1 / 3)),) * 2)
 

@@ -194,7 +194,7 @@ DAMAGES: list[tuple[Damage, str]] = [
     (mostly_missing, "points claims 3600000 bytes, of which some are missing"),
     (deflated_bomb, "points claims 720000000 bytes in a file of"),
     (index_too_large, "allowed are 0..111"),
-    (index_negative, "indices run to -"),
+    (index_negative, "holds -"),
     (index_beyond_32_bits, "out of range"),
     (other_tissue, "cell_tags holds"),
     (moved_point, "damaged: the arrays do not match the sha256"),

@@ -205,3 +205,15 @@ def test_a_file_that_gmsh_itself_has_written(version: float, tmp_path: Path) -> 
     report = check_mesh(mesh, tissues=("white", "fat"), contacts=("0",))
     assert report.tissues["fat"][1] == pytest.approx(9e-6)
     assert report.facets["0"][1] == pytest.approx(9e-4)
+
+
+def test_a_second_file_of_the_format_is_not_replaced(tmp_path: Path) -> None:
+    """XDMF keeps its numbers in an HDF5 file beside, which may be somebody's store."""
+    beside = tmp_path / "my.h5"
+    beside.write_text("something else")
+    with pytest.raises(MeshError, match=r"my\.h5: exists already"):
+        write_mesh(BOX, tmp_path / "my.xdmf")
+    assert [path.name for path in tmp_path.iterdir()] == ["my.h5"]
+    assert beside.read_text() == "something else"
+    write_mesh(BOX, tmp_path / "my.xdmf", force=True)
+    assert {path.name for path in tmp_path.iterdir()} == {"my.h5", "my.xdmf"}

@@ -57,7 +57,7 @@ def test_mesh_card(tiny_mesh: Mesh) -> None:
     text = shown(tiny_mesh)
     assert f"{tiny_mesh.n_cells:,}".replace(",", "\u2009") in text
     assert "16 of 6 mm\u00b2" in text
-    volume = tiny_mesh.volumes()[tiny_mesh.cell_tags == tiny_mesh.tissue_tag("grey")].sum()
+    volume = tiny_mesh.volumes()[tiny_mesh.cell_tags == tiny_mesh.tissues.index("grey")].sum()
     assert f"grey {1e6 * volume:.3g} cm\u00b3" in text
 
 

@@ -9,10 +9,8 @@ from fieldcorr.errors import FieldcorrError
 from fieldcorr.verification import (
     BlurredElectrode,
     BlurredPatch,
-    CapElectrode,
     Cylinders,
     Layer,
-    Patch,
     Rectangle,
     Slab,
     Spheres,
@@ -68,7 +66,6 @@ def test_points_may_be_a_list() -> None:
 BODIES: dict[str, Callable[[], object]] = {
     "slab size": lambda: Slab((1.0, NAN), SLAB.layers),
     "slab without layers": lambda: Slab((1.0, 1.0), ()),
-    "slab bottom": lambda: Slab((1.0, 1.0), SLAB.layers, "open"),  # type: ignore[arg-type]
     "layer conductivity": lambda: Slab((1.0, 1.0), (Layer(1.0, (1.0, -1.0, 1.0)),)),
     "two conductivities": lambda: Slab((1.0, 1.0), (Layer(1.0, (1.0, 1.0)),)),  # type: ignore[arg-type]
     "infinite conductivity": lambda: Slab((1.0, 1.0), (Layer(1.0, (1.0, 1.0, INF)),)),
@@ -79,9 +76,8 @@ BODIES: dict[str, Callable[[], object]] = {
     "cylinder conductivity": lambda: Cylinders((1.0,), 1.0, (1.0,), (0.0,)),
     "direction": lambda: BlurredElectrode((0.0, 0.0, 0.0), 1.0),
     "blur": lambda: BlurredElectrode((0.0, 0.0, 1.0), 1.0, blur=1.2),
-    "cap": lambda: CapElectrode((0.0, 0.0, 1.0), 1.0, -0.1),
     "blurred patch": lambda: BlurredPatch(0.0, 0.0, 1.0, around=0.0),
-    "patch": lambda: Patch(0.0, 0.0, 1.0, 0.1, NAN),
+    "patch": lambda: BlurredPatch(0.0, NAN, 1.0),
     "disc radius": lambda: disc_current(-1.0, 1.0),
     "disc conductivity": lambda: disc_current(1.0, NAN),
     "disc voltage": lambda: disc_current(1.0, 1.0, voltage=NAN),
@@ -105,9 +101,8 @@ def test_currents(current: float) -> None:
         sphere_potential(INSIDE, BALL, [BlurredElectrode((0, 0, 1), current), POLES[1]])
     with pytest.raises(FieldcorrError, match="currents"):
         cylinder_potential(INSIDE, TUBE, [BlurredPatch(0.0, 0.0, current), PATCHES[1]])
-    grounded = Slab(SLAB.size, SLAB.layers, "grounded")
     with pytest.raises(FieldcorrError, match="currents"):
-        slab_potential(INSIDE, grounded, [Rectangle((0.1, 0.2), (0.1, 0.2), current)])
+        slab_potential(INSIDE, SLAB, [Rectangle((0.1, 0.2), (0.1, 0.2), current), CONTACTS[1]])
 
 
 @pytest.mark.parametrize("tolerance", [0.0, NAN, -1.0, 2.0])

@@ -29,11 +29,9 @@ def points_in(layer: int, count: int = 30) -> np.ndarray:
 
 
 @pytest.mark.parametrize("layer", [0, 1, 2])
-@pytest.mark.parametrize("bottom", ["insulated", "grounded"])
-def test_equation_holds_in_every_layer(layer: int, bottom: str) -> None:
-    slab = Slab(SLAB.size, LAYERS, bottom=bottom)  # type: ignore[arg-type]
+def test_equation_holds_in_every_layer(layer: int) -> None:
     second = second_derivatives(
-        lambda p: slab_potential(p, slab, CONTACTS), points_in(layer), 2e-3
+        lambda p: slab_potential(p, SLAB, CONTACTS), points_in(layer), 2e-3
     ) * np.array(LAYERS[layer].sigma)
     assert np.abs(second.sum(axis=1)).max() < 1e-5 * np.abs(second).max()
 
@@ -65,18 +63,6 @@ def test_walls_and_bottom() -> None:
     ):
         across = slope(potential, np.array([point]), 2e-3 * np.array([normal]))
         assert abs(across[0]) < 1e-4 * np.ptp(potential(inside))
-    grounded = Slab(SLAB.size, LAYERS, bottom="grounded")
-    floor = np.array([[0.7, 0.4, 1.0], [1.4, 0.6, 1.0]])
-    assert np.abs(slab_potential(floor, grounded, CONTACTS[:1])).max() < 1e-12
-
-
-def test_net_current_reaches_the_ground() -> None:
-    grounded = Slab(SLAB.size, LAYERS, bottom="grounded")
-    x, y = np.meshgrid((np.arange(20) + 0.5) / 10, (np.arange(12) + 0.5) / 10)
-    plane = np.column_stack([x.ravel(), y.ravel(), np.full(x.size, 0.6)])
-    down = np.broadcast_to([0.0, 0.0, 1e-3], plane.shape)
-    flux = -0.083 * slope(lambda p: slab_potential(p, grounded, CONTACTS[:1]), plane, down)
-    assert flux.mean() * 2.4 == pytest.approx(1.0, rel=1e-7)  # midpoints are exact for cosines
 
 
 def test_amplitudes_are_those_of_the_rectangles() -> None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -45,11 +44,6 @@ def gmsh_session(name: str) -> Iterator[Any]:
         gmsh.finalize()
 
 
-def gmsh_version() -> str:
-    """Return the version of the gmsh library in use."""
-    return str(_import_gmsh().__version__)
-
-
 def add_formula(gmsh: Any, formula: str) -> int:
     """Add a size field given by a formula of x, y, z; return its tag."""
     fields = gmsh.model.mesh.field
@@ -88,39 +82,34 @@ def add_rims(gmsh: Any, curves: Sequence[int], rim: float, growth: float) -> int
     return add_formula(gmsh, f"{rim!r}+{growth!r}*F{distance}")
 
 
-@dataclass(frozen=True, eq=False)
 class Generated:
-    """Arrays of a generated mesh: every node, numbered from 0; use ``number`` for gmsh's tags."""
+    """The mesh of gmsh's current model: all nodes (P, 3), numbered from 0, and elements of them."""
 
-    points: Floats
-    number: Ints
+    def __init__(self, gmsh: Any) -> None:
+        self._mesh = gmsh.model.mesh
+        tags, coordinates, _ = self._mesh.getNodes()
+        self.points: Floats = coordinates.reshape(-1, 3)
+        self._number: Ints = np.full(int(tags.max()) + 1, -1, dtype=np.int32)
+        self._number[tags.astype(np.int64)] = np.arange(len(tags), dtype=np.int32)
 
-    @classmethod
-    def collect(cls, gmsh: Any) -> "Generated":
-        """Collect all nodes of the current model."""
-        tags, coordinates, _ = gmsh.model.mesh.getNodes()
-        number = np.full(int(tags.max()) + 1, -1, dtype=np.int32)
-        number[tags.astype(np.int64)] = np.arange(len(tags), dtype=np.int32)
-        return cls(coordinates.reshape(-1, 3), number)
-
-    def elements(self, gmsh: Any, dimension: int, entities: Iterable[int]) -> Ints:
+    def elements(self, dimension: int, entities: Iterable[int]) -> Ints:
         """Return the simplices (N, dimension + 1) of the given entities."""
         kind = {2: 2, 3: 4}[dimension]
         rows = [
-            gmsh.model.mesh.getElementsByType(kind, entity)[1].reshape(-1, dimension + 1)
+            self._mesh.getElementsByType(kind, entity)[1].reshape(-1, dimension + 1)
             for entity in entities
         ]
         joined = np.concatenate(rows) if rows else np.zeros((0, dimension + 1))
         if not len(joined):
             raise MeshError("gmsh left a volume or a surface without elements")
-        return self.number[joined.astype(np.int64)]
+        return self._number[joined.astype(np.int64)]
 
-    def images(self, gmsh: Any, surfaces: Iterable[int]) -> Ints:
+    def images(self, surfaces: Iterable[int]) -> Ints:
         """Return for every node the one on the tied ``surfaces`` that copies it, or -1, (P,)."""
         image = np.full(len(self.points), -1, dtype=np.int32)
         for surface in surfaces:
-            _, copies, masters, _ = gmsh.model.mesh.getPeriodicNodes(2, surface)
-            image[self.number[masters.astype(np.int64)]] = self.number[copies.astype(np.int64)]
+            _, copies, masters, _ = self._mesh.getPeriodicNodes(2, surface)
+            image[self._number[masters.astype(np.int64)]] = self._number[copies.astype(np.int64)]
         return image
 
 

@@ -5,9 +5,9 @@ by construction and no boolean operation is needed. Outlines are made of arcs be
 full ellipses with a seam often fail to mesh.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, product
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,8 @@ from fieldcorr.model import Ellipse
 
 QUARTERS: Floats = np.linspace(0.0, 2 * np.pi, 5)[:-1]
 _AROUND = ((1, 0), (0, 1), (-1, 0), (0, -1))
+# Corners of the faces of a box, the ventral one first.
+_BOX_FACES = ((0, 1, 5, 4), (2, 3, 7, 6), (0, 1, 3, 2), (4, 5, 7, 6), (0, 4, 6, 2), (1, 5, 7, 3))
 
 
 @dataclass(frozen=True)
@@ -67,27 +69,16 @@ class PaddleShell:
 def add_paddle(geo: Any, corners: Floats, rectangles: Floats) -> PaddleShell:
     """Add a box and imprint contacts on its ventral face.
 
-    Parameters
-    ----------
-    corners : (8, 3)
-        Ordered as the product of (right, left), (ventral, dorsal), (caudal, rostral).
-    rectangles : (E, 4, 3)
-        Corners of each contact, in order around it, on the ventral face.
+    ``corners`` (8, 3) are ordered as the product of (right, left), (ventral, dorsal), (caudal,
+    rostral), ``rectangles`` (E, 4, 3) are the corners of each contact, in order around it.
     """
     points = [geo.addPoint(*corner) for corner in corners]
     edges: dict[tuple[int, int], int] = {}
-    faces = [
-        _quad_loop(geo, points, edges, quad)
-        for quad in (
-            (0, 1, 5, 4),
-            (2, 3, 7, 6),
-            (0, 1, 3, 2),
-            (4, 5, 7, 6),
-            (0, 4, 6, 2),
-            (1, 5, 7, 3),
-        )
-    ]
-    rims = [_closed_lines(geo, [geo.addPoint(*p) for p in rectangle]) for rectangle in rectangles]
+    faces = [_quad_loop(geo, points, edges, quad) for quad in _BOX_FACES]
+    rims = []
+    for rectangle in rectangles:
+        around = [geo.addPoint(*point) for point in rectangle]
+        rims.append([geo.addLine(p, q) for p, q in _around(around)])
     outlines = [geo.addCurveLoop(rim) for rim in rims]
     contacts = [geo.addPlaneSurface([outline]) for outline in outlines]
     ventral = geo.addPlaneSurface([faces[0], *outlines])
@@ -95,32 +86,27 @@ def add_paddle(geo: Any, corners: Floats, rectangles: Floats) -> PaddleShell:
     return PaddleShell(contacts, body, [curve for rim in rims for curve in rim])
 
 
-@dataclass(frozen=True)
-class HalfBall:
-    """Volume below z = 0, its curved surfaces, the disc in its flat face and the disc's rim."""
-
-    volume: int
-    outer: list[int]
-    disc: list[int]
-    rim: list[int]
-
-
 def add_ball(geo: Any, radius: float) -> list[int]:
     """Add a sphere as eight patches, without seam or pole; return its surfaces."""
     return _add_octants(geo, radius, (1, -1))[0]
 
 
-def add_disc_in_half_ball(geo: Any, radius: float, disc_radius: float) -> HalfBall:
-    """Add the half ball z <= 0 with a disc of ``disc_radius`` imprinted on its flat face."""
+def add_disc_in_half_ball(
+    geo: Any, radius: float, disc_radius: float
+) -> tuple[int, list[int], int, list[int]]:
+    """Add the half ball z <= 0 with a disc of ``disc_radius`` imprinted on its flat face.
+
+    Return the volume, its curved surfaces, the disc and the curves of the disc's rim.
+    """
     outer, equator = _add_octants(geo, radius, (-1,))
     centre = geo.addPoint(0.0, 0.0, 0.0)
     points = [geo.addPoint(disc_radius * x, disc_radius * y, 0.0) for x, y in _AROUND]
-    rim = [geo.addCircleArc(points[k], centre, points[(k + 1) % 4]) for k in range(4)]
+    rim = [geo.addCircleArc(p, centre, q) for p, q in _around(points)]
     outline = geo.addCurveLoop(rim)
     disc = geo.addPlaneSurface([outline])
     flat = geo.addPlaneSurface([geo.addCurveLoop(equator), outline])
     volume = geo.addVolume([geo.addSurfaceLoop([*outer, flat, disc])])
-    return HalfBall(int(volume), outer, [disc], rim)
+    return int(volume), outer, int(disc), rim
 
 
 def _add_ring(
@@ -131,12 +117,7 @@ def _add_ring(
     centre = geo.addPoint(x, y, level)
     major = geo.addPoint(x + a, y, level) if a >= b else geo.addPoint(x, y + b, level)
     points = [geo.addPoint(x + a * np.cos(t), y + b * np.sin(t), level) for t in angles]
-    following = points[1:] + points[:1]
-    arcs = [
-        geo.addEllipseArc(start, centre, major, end)
-        for start, end in zip(points, following, strict=True)
-    ]
-    return points, arcs
+    return points, [geo.addEllipseArc(p, centre, major, q) for p, q in _around(points)]
 
 
 def _add_band(
@@ -144,10 +125,9 @@ def _add_band(
 ) -> list[int]:
     """Add the surfaces between two outlines."""
     risers = [geo.addLine(p, q) for p, q in zip(low[0], high[0], strict=True)]
-    following = risers[1:] + risers[:1]
     return [
         geo.addSurfaceFilling([geo.addCurveLoop([below, right, -above, -left])])
-        for below, right, above, left in zip(low[1], following, high[1], risers, strict=True)
+        for below, above, (left, right) in zip(low[1], high[1], _around(risers), strict=True)
     ]
 
 
@@ -156,7 +136,7 @@ def _quad_loop(
 ) -> int:
     """Add the outline of a quadrilateral, sharing edges with those added before."""
     curves = []
-    for start, end in zip(quad, [*quad[1:], quad[0]], strict=True):
+    for start, end in _around(quad):
         key = (min(start, end), max(start, end))
         if key not in edges:
             edges[key] = geo.addLine(points[key[0]], points[key[1]])
@@ -164,9 +144,9 @@ def _quad_loop(
     return int(geo.addCurveLoop(curves))
 
 
-def _closed_lines(geo: Any, points: list[int]) -> list[int]:
-    following = points[1:] + points[:1]
-    return [geo.addLine(start, end) for start, end in zip(points, following, strict=True)]
+def _around(items: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield every item with the one that follows it in the circle."""
+    return pairwise([*items, items[0]])
 
 
 def _add_octants(geo: Any, radius: float, sides: tuple[int, ...]) -> tuple[list[int], list[int]]:
@@ -174,13 +154,11 @@ def _add_octants(geo: Any, radius: float, sides: tuple[int, ...]) -> tuple[list[
     centre = geo.addPoint(0.0, 0.0, 0.0)
     ring = [geo.addPoint(radius * x, radius * y, 0.0) for x, y in _AROUND]
     poles = {side: geo.addPoint(0.0, 0.0, side * radius) for side in sides}
-    equator = [geo.addCircleArc(ring[k], centre, ring[(k + 1) % 4]) for k in range(4)]
-    ribs = {
-        (side, k): geo.addCircleArc(ring[k], centre, poles[side])
-        for side, k in product(sides, range(4))
-    }
+    equator = [geo.addCircleArc(p, centre, q) for p, q in _around(ring)]
+    ribs = {side: [geo.addCircleArc(p, centre, poles[side]) for p in ring] for side in sides}
     surfaces = []
-    for side, k in product(sides, range(4)):
-        loop = geo.addCurveLoop([equator[k], ribs[side, (k + 1) % 4], -ribs[side, k]])
-        surfaces.append(geo.addSurfaceFilling([loop], sphereCenterTag=centre))
+    for side in sides:
+        for arc, (left, right) in zip(equator, _around(ribs[side]), strict=True):
+            loop = geo.addCurveLoop([arc, right, -left])
+            surfaces.append(geo.addSurfaceFilling([loop], sphereCenterTag=centre))
     return surfaces, equator

@@ -11,41 +11,29 @@ surface retreat at first and come back by 2 s / 3 when volumes are corrected, so
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 
 from fieldcorr.errors import MeshError
 from fieldcorr.mesh.data import Floats
 from fieldcorr.model import NESTING, Ellipse, SizesTable
+from fieldcorr.model.geometry import OUTLINE_POINTS
 
-SIZE_KEYS = ("rim_mm", "growth", "cord_mm", "end_mm", "far_mm")
 _TRANSITION_MM = 15.0  # over which the stretch rises to its end value, in compressed z
 _END_GROWTH = 0.15  # of the size along the cord, from cord_mm towards end_mm
 _OUTER_SHARE = 0.5  # of the gap that a facet of the outer surface may take
 _INNER_SHARE = 1.5  # and one of the inner surface, before volumes are corrected
-_SAMPLES = 720  # points of each outline
 
 
 @dataclass(frozen=True)
 class MeshSizes:
-    """Edge lengths in mm that the builder aims at.
+    """Edge lengths in mm that the builder aims at: those of a model's table ``[mesh.sizes]``.
 
-    Attributes
-    ----------
-    rim_mm
-        At the rims of the contacts.
-    growth
-        Growth of the edge length per unit of distance from a rim.
-    cord_mm
-        In cord, CSF and dura around the array.
-    end_mm
-        In the same tissues far from the array, across the cord.
-    far_mm
-        At the surface of the torso.
-    stretch, end_stretch
-        Length over width of the elements, near the array and at the ends of the model.
+    ``stretch`` and ``end_stretch`` are length over width of the elements, near the array and at the
+    ends of the model.
     """
 
     rim_mm: float = 0.05
@@ -68,9 +56,8 @@ class MeshSizes:
     @classmethod
     def of(cls, table: "MeshSizes | SizesTable", **changes: float) -> "MeshSizes":
         """Return the sizes of a model's table ``[mesh.sizes]``, with some of them changed."""
-        if isinstance(table, cls):
-            return replace(table, **changes)
-        return replace(cls(**{key: getattr(table, key) for key in SIZE_KEYS}), **changes)
+        values = table.model_dump() if isinstance(table, SizesTable) else asdict(table)
+        return cls(**{**values, **changes})
 
 
 @dataclass(frozen=True)
@@ -92,8 +79,7 @@ class Stretch:
         rise = np.minimum(outside, _TRANSITION_MM)
         extra = rise**2 / (2 * _TRANSITION_MM) + (outside - rise)
         z = self.near * np.abs(zeta) + (self.far - self.near) * extra
-        result: Floats = self.centre_mm + np.sign(zeta) * z
-        return result
+        return np.asarray(self.centre_mm + np.sign(zeta) * z)
 
     def to_generator(self, z_mm: float) -> float:
         """Return the compressed coordinate of ``z_mm``, by bisection on the monotone map."""
@@ -127,11 +113,11 @@ def bulk_size_formula(
 
 def largest_edges(ellipses: Mapping[str, Ellipse], corners: Floats) -> dict[str, float]:
     """Return name -> largest edge in mm; ``corners`` (N, 2) of the paddle lie inside the canal."""
-    outlines = {name: ellipse.outline(_SAMPLES) for name, ellipse in ellipses.items()}
+    outlines = {name: ellipse.outline() for name, ellipse in ellipses.items()}
     limits = dict.fromkeys(ellipses, np.inf)
 
     def restrict(name: str, others: Floats, share: float) -> None:
-        gaps = _distances(outlines[name], others)
+        gaps = cdist(outlines[name], others).min(axis=1)
         edge = np.sqrt(8.0 * share * np.min(_radii(ellipses[name]) * gaps))
         limits[name] = min(limits[name], float(edge))
 
@@ -164,14 +150,6 @@ def _smaller(a: str, b: str) -> str:
 
 def _radii(ellipse: Ellipse) -> Floats:
     """Return the radius of curvature (N,) at the points of the outline."""
-    angle = np.linspace(0.0, 2.0 * np.pi, _SAMPLES, endpoint=False)
+    angle = np.linspace(0.0, 2.0 * np.pi, OUTLINE_POINTS, endpoint=False)
     a, b = ellipse.half_width, ellipse.half_depth
-    radii: Floats = ((a * np.sin(angle)) ** 2 + (b * np.cos(angle)) ** 2) ** 1.5 / (a * b)
-    return radii
-
-
-def _distances(points: Floats, others: Floats) -> Floats:
-    """Return the distance (N,) of each point to the nearest of the others."""
-    offsets = points[:, None, :] - others[None, :, :]
-    distances: Floats = np.sqrt(np.einsum("ijk,ijk->ij", offsets, offsets)).min(axis=1)
-    return distances
+    return np.asarray(((a * np.sin(angle)) ** 2 + (b * np.cos(angle)) ** 2) ** 1.5 / (a * b))

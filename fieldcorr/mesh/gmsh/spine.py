@@ -5,7 +5,6 @@ as the image of its outer one, and the prisms between the two are cut into tetra
 itself gmsh fills the space between two unlike triangulations with slivers, in eight times the time.
 """
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -18,19 +17,12 @@ from fieldcorr.mesh.gmsh.session import (
     add_limit,
     add_rims,
     gmsh_session,
-    gmsh_version,
     prism_cells,
     set_smallest,
 )
 from fieldcorr.mesh.gmsh.shapes import QUARTERS, PaddleShell, Tube, add_paddle, add_tube, add_volume
 from fieldcorr.mesh.gmsh.sizes import MeshSizes, Stretch, bulk_size_formula, largest_edges
-from fieldcorr.mesh.gmsh.volumes import (
-    Interface,
-    VolumeChange,
-    correct_volumes,
-    elliptic_tube,
-    outward,
-)
+from fieldcorr.mesh.gmsh.volumes import Interface, correct_volumes, elliptic_tube
 from fieldcorr.mesh.order import tidy
 from fieldcorr.mesh.topology import boundary_facets, locate_facets
 from fieldcorr.model import REQUIRED_TISSUES, Model, SizesTable
@@ -61,17 +53,9 @@ class Spine:
 def build_mesh(model: Model, *, sizes: MeshSizes | SizesTable | None = None) -> Mesh:
     """Build the mesh of a model with gmsh; the same input gives the same mesh.
 
-    Parameters
-    ----------
-    model : Model
-    sizes : MeshSizes or the table ``[mesh.sizes]`` of a model, optional
-        By default the model's own sizes.
-
-    Returns
-    -------
-    Mesh
-        Facet sets: every contact by its name, "outer" (the torso's surface with its flat ends,
-        without the case) and "case". The uncovered faces of the paddle carry no name.
+    Its facet sets are every contact by its name, "outer" (the torso's surface with its flat ends,
+    without the case) and "case"; the uncovered faces of the paddle carry no name. ``sizes`` are the
+    model's own by default.
 
     Raises
     ------
@@ -82,54 +66,60 @@ def build_mesh(model: Model, *, sizes: MeshSizes | SizesTable | None = None) -> 
     """
     chosen = MeshSizes.of(model.mesh.sizes if sizes is None else sizes)
     with gmsh_session(model.name) as gmsh:
-        spine = _add_spine(gmsh, model, chosen)
+        spine = _add_geometry(gmsh.model.geo, model, chosen)
+        gmsh.model.geo.synchronize()
+        _tie_dura(gmsh, model, spine.tubes)
+        _set_sizes(gmsh, model, chosen, spine)
         gmsh.model.mesh.generate(3)
-        mesh, interfaces = _collect_spine(gmsh, model, spine)
-    points, changes = correct_volumes(mesh.points, mesh.cells, interfaces)
-    return tidy(replace(mesh, points=points, origin=_origin(model, chosen, changes)))
+        mesh, interfaces = _collect_spine(Generated(gmsh), model, spine)
+    points = correct_volumes(mesh.points, mesh.cells, interfaces.values())
+    origin = {
+        "made-by": "build_mesh",
+        "model": model.name,
+        "shape-sha256": model.shape_hash,
+        "sizes": asdict(chosen),
+        "gmsh": str(gmsh.__version__),
+        "volume-error": {
+            name: {
+                "before": interface.volume_error(mesh.points),
+                "after": interface.volume_error(points),
+            }
+            for name, interface in interfaces.items()
+        },
+    }
+    return tidy(replace(mesh, points=points, origin=origin))
 
 
-def _add_spine(gmsh: Any, model: Model, sizes: MeshSizes) -> Spine:
-    """Add geometry, the tie between the dura's surfaces, and the size fields."""
-    spine = _add_geometry(gmsh.model.geo, model, _stretch(model, sizes))
-    gmsh.model.geo.synchronize()
-    _tie_dura(gmsh, model, spine.tubes)
-    _set_sizes(gmsh, model, sizes, spine)
-    return spine
-
-
-def _collect_spine(gmsh: Any, model: Model, spine: Spine) -> tuple[Mesh, dict[str, Interface]]:
+def _collect_spine(
+    nodes: Generated, model: Model, spine: Spine
+) -> tuple[Mesh, dict[str, Interface]]:
     """Read the generated mesh back, in m, with the dura filled in and the boundary named."""
-    nodes = Generated.collect(gmsh)
     points = 1e-3 * nodes.points
     points[:, 2] = 1e-3 * spine.stretch.to_model(nodes.points[:, 2])
-    blocks = {name: nodes.elements(gmsh, 3, [volume]) for name, volume in spine.volumes.items()}
-    blocks["dura"] = _dura_cells(gmsh, nodes, spine.tubes)
-    fills = {**{name: tissue for name, (tissue, _) in _FILLS.items()}, "dura": "dura"}
-    tags = [
-        np.full(len(cells), REQUIRED_TISSUES.index(fills[name])) for name, cells in blocks.items()
-    ]
+    blocks = {name: nodes.elements(3, [volume]) for name, volume in spine.volumes.items()}
+    outer = nodes.elements(2, spine.tubes["dura"].surfaces)
+    blocks["dura"] = prism_cells(outer, nodes.images(spine.tubes["sac"].surfaces))
+    fills = [*(tissue for tissue, _ in _FILLS.values()), "dura"]
+    tissues = [REQUIRED_TISSUES.index(tissue) for tissue in fills]
+    tags = np.repeat(tissues, [len(cells) for cells in blocks.values()])
     cells = orient_cells(points, np.concatenate(list(blocks.values()))).astype(np.int32)
-    facets, facet_tags, facet_names = _name_boundary(gmsh, nodes, cells, model, spine)
+    facets, facet_tags, facet_names = _name_boundary(nodes, cells, model, spine)
     mesh = Mesh(
         points=points,
         cells=cells,
-        cell_tags=np.concatenate(tags).astype(np.int32),
+        cell_tags=tags.astype(np.int32),
         tissues=REQUIRED_TISSUES,
         facets=facets,
         facet_tags=facet_tags,
         facet_names=facet_names,
     )
-    return mesh, _interfaces(gmsh, nodes, points, model, spine)
+    return mesh, _interfaces(nodes, points, model, spine)
 
 
-def _stretch(model: Model, sizes: MeshSizes) -> Stretch:
+def _add_geometry(geo: Any, model: Model, sizes: MeshSizes) -> Spine:
     centre = model.array.offset_rostral_mm
     reach = float(np.abs(model.placement.corners_mm[:, 2] - centre).max()) + _BEYOND_PADDLE_MM
-    return Stretch(centre, reach, sizes.stretch, sizes.end_stretch)
-
-
-def _add_geometry(geo: Any, model: Model, stretch: Stretch) -> Spine:
+    stretch = Stretch(centre, reach, sizes.stretch, sizes.end_stretch)
     ellipses = model.geometry.ellipses()
     half, case = model.geometry.torso.length_mm / 2, model.boundary.case
     low, high = (case.offset_rostral_mm + side * case.height_mm / 2 for side in (-1, 1))
@@ -204,28 +194,22 @@ def _set_sizes(gmsh: Any, model: Model, sizes: MeshSizes, spine: Spine) -> None:
     set_smallest(gmsh, [rims, add_formula(gmsh, bulk), *limits])
 
 
-def _dura_cells(gmsh: Any, nodes: Generated, tubes: dict[str, Tube]) -> Ints:
-    """Return the cells (3 F, 4) between the dura's surfaces."""
-    image = nodes.images(gmsh, tubes["sac"].surfaces)
-    return prism_cells(nodes.elements(gmsh, 2, tubes["dura"].surfaces), image)
-
-
 def _name_boundary(
-    gmsh: Any, nodes: Generated, cells: Ints, model: Model, spine: Spine
+    nodes: Generated, cells: Ints, model: Model, spine: Spine
 ) -> tuple[Ints, Ints, tuple[str, ...]]:
     """Return named boundary facets (F, 3), their tags (F,) and the names."""
     facets, _ = boundary_facets(cells)
     names = (*model.device.contact_names, "outer", "case")
     tags = np.full(len(facets), names.index("outer"), dtype=np.int32)
-    for position, surface in enumerate([*spine.paddle.contacts, -1, spine.case]):
-        if surface >= 0:
-            tags[locate_facets(nodes.elements(gmsh, 2, [surface]), facets)] = position
-    tags[locate_facets(nodes.elements(gmsh, 2, spine.paddle.body), facets)] = -1
+    surfaces = dict(enumerate(spine.paddle.contacts)) | {names.index("case"): spine.case}
+    for position, surface in surfaces.items():
+        tags[locate_facets(nodes.elements(2, [surface]), facets)] = position
+    tags[locate_facets(nodes.elements(2, spine.paddle.body), facets)] = -1
     return facets[tags >= 0], tags[tags >= 0], names
 
 
 def _interfaces(
-    gmsh: Any, nodes: Generated, points: Floats, model: Model, spine: Spine
+    nodes: Generated, points: Floats, model: Model, spine: Spine
 ) -> dict[str, Interface]:
     """Return every elliptic interface with its facets, oriented outwards."""
     length = 1e-3 * model.geometry.torso.length_mm
@@ -233,21 +217,6 @@ def _interfaces(
     for name, ellipse in model.geometry.ellipses().items():
         outline = (ellipse.left, ellipse.dorsal, ellipse.half_width, ellipse.half_depth)
         x, y, a, b = (1e-3 * value for value in outline)
-        shape = elliptic_tube(x, y, a, b, length)
-        facets = nodes.elements(gmsh, 2, spine.tubes[name].surfaces)
-        result[name] = Interface(outward(points, facets, shape), shape)
+        facets = nodes.elements(2, spine.tubes[name].surfaces)
+        result[name] = Interface.of(points, facets, elliptic_tube(x, y, a, b, length))
     return result
-
-
-def _origin(model: Model, sizes: MeshSizes, changes: Mapping[str, VolumeChange]) -> dict[str, Any]:
-    return {
-        "made-by": "build_mesh",
-        "model": model.name,
-        "shape-sha256": model.shape_hash,
-        "sizes": asdict(sizes),
-        "gmsh": gmsh_version(),
-        "volume-error": {
-            name: {"before": change.before, "after": change.after}
-            for name, change in changes.items()
-        },
-    }

@@ -9,7 +9,7 @@ A facet with edges e_i lies, in the mean over its area, below a surface of curva
 which makes the enclosed volume right to first order; one common factor close to 1 does the rest.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,13 +24,9 @@ _LEAST_SHARE = 0.3  # of a cell's volume that must be left after its vertices ha
 class Quadric:
     """An ellipsoid, or the side of an elliptic cylinder: sum_i ((x_i - c_i) / a_i)^2 = 1.
 
-    Attributes
-    ----------
-    centre, half_axes : 3 floats, m
-        An infinite half axis is the axis of a cylinder.
-    volume : float, m3
-        What lies inside the part that is meshed: the whole ellipsoid, a half of it cut through the
-        centre, or a length of the cylinder cut square.
+    Centre c and half axes a are in m; an infinite half axis is the axis of a cylinder. ``volume``
+    (m3) is what lies inside the part that is meshed: the whole ellipsoid, a half of it cut through
+    the centre, or a length of the cylinder cut square.
     """
 
     centre: tuple[float, float, float]
@@ -40,8 +36,7 @@ class Quadric:
     def normals(self, points: Floats) -> Floats:
         """Return outward unit normals at points (N, 3)."""
         gradient = self._gradient(points)
-        result: Floats = gradient / np.linalg.norm(gradient, axis=1, keepdims=True)
-        return result
+        return np.asarray(gradient / np.linalg.norm(gradient, axis=1, keepdims=True))
 
     def bending(self, points: Floats, edges: Floats) -> Floats:
         """Return e' K e for edges (N, 3) at points (N, 3) on or near the surface.
@@ -52,8 +47,7 @@ class Quadric:
         gradient = self._gradient(points)
         level = np.einsum("ij,ij->i", gradient, points - np.array(self.centre))
         slope = np.linalg.norm(gradient, axis=1) / np.sqrt(level)
-        result: Floats = (edges**2 @ self._weights()) / slope
-        return result
+        return np.asarray((edges**2 @ self._weights()) / slope)
 
     def enclosed(self, points: Floats, facets: Ints) -> float:
         """Return the volume inside outward facets (F, 3), by the divergence theorem.
@@ -70,8 +64,7 @@ class Quadric:
         return 1.0 / np.array(self.half_axes) ** 2
 
     def _gradient(self, points: Floats) -> Floats:
-        result: Floats = (points - np.array(self.centre)) * self._weights()
-        return result
+        return np.asarray((points - np.array(self.centre)) * self._weights())
 
 
 def elliptic_tube(x: float, y: float, a: float, b: float, length: float) -> Quadric:
@@ -86,37 +79,26 @@ class Interface:
     facets: Ints
     shape: Quadric
 
+    @classmethod
+    def of(cls, points: Floats, facets: Ints, shape: Quadric) -> "Interface":
+        """Turn the normals of facets to the outside of their shape."""
+        normals = triangle_normals(points, facets)
+        wrong = np.einsum("ij,ij->i", normals, shape.normals(points[facets].mean(axis=1))) < 0
+        return cls(np.where(wrong[:, None], facets[:, [0, 2, 1]], facets), shape)
 
-@dataclass(frozen=True)
-class VolumeChange:
-    """Relative volume error of one interface before and after its points have moved."""
-
-    before: float
-    after: float
-
-
-def outward(points: Floats, facets: Ints, shape: Quadric) -> Ints:
-    """Return the facets with their normals turned to the outside of ``shape``."""
-    inner = triangle_normals(points, facets)
-    wrong = np.einsum("ij,ij->i", inner, shape.normals(points[facets].mean(axis=1))) < 0
-    turned = facets.copy()
-    turned[wrong, 1], turned[wrong, 2] = facets[wrong, 2], facets[wrong, 1]
-    return turned
+    def volume_error(self, points: Floats) -> float:
+        """Return the relative error of the volume inside the facets."""
+        return self.shape.enclosed(points, self.facets) / self.shape.volume - 1.0
 
 
-def correct_volumes(
-    points: Floats, cells: Ints, interfaces: Mapping[str, Interface]
-) -> tuple[Floats, dict[str, VolumeChange]]:
-    """Return moved points and what it did to the volume inside each interface.
+def correct_volumes(points: Floats, cells: Ints, interfaces: Iterable[Interface]) -> Floats:
+    """Return points moved so that the volumes inside the interfaces are right.
 
     Where a move would use up most of a cell, its vertices move less: half, a quarter, ...
     """
-    moves = {name: _scaled_moves(points, interface) for name, interface in interfaces.items()}
-    total = np.sum(list(moves.values()), axis=0)
+    total = np.sum([_scaled_moves(points, interface) for interface in interfaces], axis=0)
     share = safe_share(points, cells, total)
-    moved = points + share[:, None] * total
-    changes = {name: _change(points, moved, interface) for name, interface in interfaces.items()}
-    return moved, changes
+    return np.asarray(points + share[:, None] * total)
 
 
 def vertex_depths(points: Floats, interface: Interface) -> Floats:
@@ -169,11 +151,3 @@ def safe_share(points: Floats, cells: Ints, moves: Floats) -> Floats:
             return share
         share[np.unique(touched[spent])] *= 0.5
     raise MeshError("volume correction: cells would be inverted; choose smaller sizes")
-
-
-def _change(points: Floats, moved: Floats, interface: Interface) -> VolumeChange:
-    shape = interface.shape
-    before, after = (
-        shape.enclosed(where, interface.facets) / shape.volume - 1.0 for where in (points, moved)
-    )
-    return VolumeChange(before, after)
