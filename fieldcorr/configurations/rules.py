@@ -163,7 +163,8 @@ def _walk(
     out = np.empty((0, size), dtype=np.int8) if out is None else out
     pairs = constraints.forbid, constraints.require, constraints.adjacency
     groups = constraints.connected, constraints.body, constraints.can_connect
-    found = kernels.walk(allowed, constraints.limits, possible, *pairs, *groups, MOST_STEPS, out)
+    limits = constraints.limits
+    found = int(kernels.walk(allowed, limits, possible, *pairs, *groups, MOST_STEPS, out))
     if found < 0:
         raise ConfigurationError(
             f"the rules leave too many configurations of {size} contacts to count one by one: "

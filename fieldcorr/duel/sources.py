@@ -170,7 +170,8 @@ def source_from_store(store: "Store", *, via: Via = "auto") -> CorrelationSource
 
 
 def _array_picture(store: "Store", arm: int) -> str:
-    from fieldcorr.notebook import array_svg, layout_of
+    from fieldcorr.layout import layout_of
+    from fieldcorr.notebook.svg import array_svg
 
     return array_svg(layout_of(store), store.polarity[arm])
 
