@@ -27,43 +27,17 @@ if TYPE_CHECKING:
     from fieldcorr.store import check_store as check_store
     from fieldcorr.store import open_store as open_store
 
-_HOMES = {
-    "CorrDuel": "duel",
-    "LeadField": "leadfield",
-    "Mesh": "mesh",
-    "Model": "model",
-    "Store": "store",
-    "build_mesh": "mesh",
-    "check_mesh": "mesh",
-    "check_store": "store",
-    "compute_lead_field": "leadfield",
-    "load_model": "model",
-    "open_store": "store",
-    "precompute": "batch",
-    "read_mesh": "mesh",
-    "resolve_mesh": "model",
-    "write_mesh": "mesh",
+_NAMES = {
+    "batch": ("precompute",),
+    "duel": ("CorrDuel",),
+    "leadfield": ("LeadField", "compute_lead_field"),
+    "mesh": ("Mesh", "build_mesh", "check_mesh", "read_mesh", "write_mesh"),
+    "model": ("Model", "load_model", "resolve_mesh"),
+    "store": ("Store", "check_store", "open_store"),
 }
+_HOMES = {name: home for home, names in _NAMES.items() for name in names}
 
-__all__ = [
-    "CorrDuel",
-    "LeadField",
-    "Mesh",
-    "Model",
-    "Store",
-    "__version__",
-    "build_mesh",
-    "check_mesh",
-    "check_store",
-    "compute_lead_field",
-    "errors",
-    "load_model",
-    "open_store",
-    "precompute",
-    "read_mesh",
-    "resolve_mesh",
-    "write_mesh",
-]
+__all__ = ["__version__", "errors", *_HOMES]
 
 
 def __getattr__(name: str) -> Any:

@@ -31,21 +31,14 @@ _SIGNS = np.array([[1.0, 1.0], [-1.0, 1.0], [-1.0, -1.0], [1.0, -1.0]])
 
 @dataclass(frozen=True, eq=False)
 class ArrayLayout:
-    """Outlines of the contacts.
-
-    Attributes
-    ----------
-    names : tuple of str, length E
-        The electrodes in contact order; "case" has no outline.
-    corners : (E, 4, 3) m
-        Corners of each contact, going round; NaN for the case.
-    paddle : (4, 3) m or None
-        Corners of the paddle's face, where known.
-    """
+    """Outlines of the contacts."""
 
     names: tuple[str, ...]
+    """The E electrodes in contact order; "case" has no outline."""
     corners: FloatArray
+    """Corners (E, 4, 3) m of each contact, going round; NaN for the case."""
     paddle: FloatArray | None = None
+    """Corners (4, 3) m of the paddle's face, where known."""
 
     @property
     def has_case(self) -> bool:
@@ -71,23 +64,18 @@ class ArrayLayout:
         """
         if self.paddle is None:
             return None
-        along = self.corners[self.on_array, :, 2]
-        margin = 0.03 * float(np.ptp(along))
-        limits = float(along.min()) - margin, float(along.max()) + margin
-        left, right = (self._side(edge) for edge in ([0, 3], [1, 2]))
-        (a, d), (b, c) = _clipped(left, limits), _clipped(right, limits)
-        return np.array([a, b, c, d])
-
-    def _side(self, edge: list[int]) -> FloatArray:
-        """Return a long edge of the paddle (2, 2), moved in to a margin beside the contacts."""
-        paddle = np.asarray(self.paddle)[:, [0, 2]]
+        paddle, contacts = self.paddle[:, [0, 2]], self.corners[self.on_array][:, :, [0, 2]]
         across = paddle[0] - paddle[1]
-        middle, unit = paddle.mean(axis=0), across / np.linalg.norm(across)
-        reach = np.abs((self.corners[self.on_array][:, :, [0, 2]] - middle) @ unit).max()
+        unit = across / np.linalg.norm(across)
+        reach = np.abs((contacts - paddle.mean(axis=0)) @ unit).max()
         inset = max(0.0, 0.5 * float(np.linalg.norm(across)) - 1.3 * float(reach))
-        sign = 1.0 if edge == [0, 3] else -1.0
-        moved: FloatArray = paddle[edge] - sign * inset * unit
-        return moved
+        moved = paddle - inset * _SIGNS[:, :1] * unit
+        margin = 0.03 * np.ptp(contacts[..., 1])
+        low, high = contacts[..., 1].min() - margin, contacts[..., 1].max() + margin
+        z = np.clip(moved[:, 1], low, high)
+        # Each corner moves to its z along the long edge that it lies on.
+        (x1, z1), (x0, z0) = moved[[0, 1, 1, 0]].T, moved[[3, 2, 2, 3]].T
+        return np.stack([x0 + (x1 - x0) * (z - z0) / (z1 - z0), z], axis=1)
 
 
 def layout_of(source: object) -> ArrayLayout:
@@ -202,13 +190,6 @@ def _rotation_between(source: FloatArray, target: FloatArray) -> FloatArray:
     u, _, vt = np.linalg.svd(product)
     rotation: FloatArray = u @ vt
     return rotation
-
-
-def _clipped(edge: FloatArray, limits: tuple[float, float]) -> FloatArray:
-    """Return a long edge (2, 2), rostral end first, cut off at rostral limits (low, high)."""
-    (x1, z1), (x0, z0) = edge
-    ends = [max(min(z, limits[1]), limits[0]) for z in (z1, z0)]
-    return np.array([[x0 + (x1 - x0) * (z - z0) / (z1 - z0), z] for z in ends])
 
 
 def _size_m(table: Mapping[str, Any]) -> tuple[float, float]:

@@ -157,7 +157,12 @@ def test_the_folder_of_compiled_kernels_follows_every_kernel_file(
     other.write_text("b = 2")
     assert script.kernel_state() == before
     kernels.write_text("a = 2")
-    assert script.kernel_state() != before
+    after = script.kernel_state()
+    assert after != before
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    assert script.kernel_state() == after
+    monkeypatch.setenv("NUMBA_BOUNDSCHECK", "1")
+    assert script.kernel_state() != after
 
 
 def test_readme_lists_every_command() -> None:

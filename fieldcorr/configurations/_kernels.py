@@ -68,36 +68,33 @@ def _write(anodes: int, cathodes: int, row: NDArray[np.int8]) -> None:
 @_jit
 def walk(
     allowed: NDArray[np.bool_],
-    limits: Int64s,
+    limits: tuple[int, int, int, int, int, int],
     possible: Int64s,
     forbid: Int64s,
     require: Int64s,
     adjacency: Int64s,
-    connected: Int64s,
+    connected: tuple[bool, bool],
     body: int,
     table: NDArray[np.bool_],
-    most_found: int,
     most_steps: int,
-    state: Int64s,
     out: NDArray[np.int8],
 ) -> int:
-    """Find up to ``most_found`` further configurations; return how many.
+    """Return how many configurations there are, or -1 after ``most_steps``.
 
     Depth-first from the last contact (the highest digit of the id) to the first, digits ascending,
-    so ids ascend. A branch ends when numbers, pairs or groups rule it out;
-    ``possible`` (2, E + 1) says how many contacts below a depth can still become anodes and
-    cathodes. ``state`` (5, E + 1) is the walk itself: next digit, anodes, cathodes and their
-    numbers at each depth; state[0, E] is the depth, -1 at the end, -2 after ``most_steps``.
-    ``out`` (most_found, E) is filled if it has rows.
+    so ids ascend. A branch ends when numbers, pairs or groups rule it out; ``possible`` (2, E + 1)
+    says how many contacts below a depth can still become anodes and cathodes. ``out`` (K, E) is
+    filled if it has rows.
     """
     size = allowed.shape[0]
     least_c, most_c, least_a, most_a, least, most = limits
-    depth, found, steps = state[0, size], 0, 0
+    # At each depth: next digit, anodes, cathodes and their numbers.
+    state = np.zeros((5, size + 1), dtype=np.int64)
+    depth, found, steps = 0, 0, 0
     while depth >= 0:
         steps += 1
         if steps > most_steps:
-            depth = -2
-            break
+            return -1
         anodes, cathodes = state[1, depth], state[2, depth]
         n_a, n_c = state[3, depth], state[4, depth]
         if depth == size:
@@ -106,8 +103,6 @@ def walk(
                 if out.shape[0] > 0:
                     _write(anodes, cathodes, out[found])
                 found += 1
-                if found == most_found:
-                    break
             continue
         digit = state[0, depth]
         if digit == 3:
@@ -123,15 +118,13 @@ def walk(
         fits = fits and _fits(e, digit, anodes, cathodes, forbid, require)
         anodes |= np.int64(digit == 1) << e
         cathodes |= np.int64(digit == 2) << e
-        if connected[0] != 0:
+        if connected[0]:
             fits = fits and _hangs_together(anodes, depth + 1, adjacency, body, table)
-        if connected[1] != 0:
+        if connected[1]:
             fits = fits and _hangs_together(cathodes, depth + 1, adjacency, body, table)
         if fits:
             depth += 1
-            if depth < size:
-                state[0, depth] = 0
+            state[0, depth] = 0
             state[1, depth], state[2, depth] = anodes, cathodes
             state[3, depth], state[4, depth] = n_a, n_c
-    state[0, size] = depth
     return found

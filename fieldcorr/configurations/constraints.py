@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,31 +18,13 @@ from fieldcorr.configurations.grid import ContactGrid
 from fieldcorr.errors import ConfigurationError
 from fieldcorr.layout import CASE
 
+if TYPE_CHECKING:
+    from fieldcorr.model import Rules
+
 OFF, ANODE, CATHODE = 0, 1, 2
 """Digits of the ternary code."""
 
 _TABLE_CONTACTS = 20  # arrays up to this size get a table of the sets that hang together
-
-
-class RulesLike(Protocol):
-    """The attributes that rules have; None means "not said". ``fieldcorr.model.Rules`` has them."""
-
-    # fmt: off
-    @property
-    def preset(self) -> str: ...  # noqa: D102
-    @property
-    def excluded(self) -> Sequence[str]: ...  # noqa: D102
-    @property
-    def off(self) -> Sequence[str]: ...  # noqa: D102
-    @property
-    def on(self) -> Mapping[str, str]: ...  # noqa: D102
-    @property
-    def symmetric(self) -> bool: ...  # noqa: D102
-    @property
-    def include(self) -> Sequence[str]: ...  # noqa: D102
-    @property
-    def exclude(self) -> Sequence[str]: ...  # noqa: D102
-    # fmt: on
 
 
 @dataclass(frozen=True)
@@ -105,11 +87,9 @@ class Settings:
     symmetric: bool = False
 
 
-def settings_of(rules: RulesLike) -> Settings:
+def settings_of(rules: "Rules") -> Settings:
     """Return the value of every rule: the model's own, else the preset's, else the default."""
-    if rules.preset not in PRESETS:
-        raise ConfigurationError(f"preset = {rules.preset!r}: must be one of {', '.join(PRESETS)}")
-    own = {key.name: getattr(rules, key.name, None) for key in fields(Settings)}
+    own = {key.name: getattr(rules, key.name) for key in fields(Settings)}
     said = {key: value for key, value in own.items() if value is not None}
     settings = replace(Settings(), **dict(PRESETS[rules.preset].keys) | said)
     for what in ("cathode", "anode"):
@@ -121,32 +101,22 @@ def settings_of(rules: RulesLike) -> Settings:
 
 @dataclass(frozen=True, eq=False)
 class Constraints:
-    """What a configuration must satisfy; sets of contacts are bit masks.
-
-    Attributes
-    ----------
-    allowed : ndarray, shape (E, 3), bool
-        Whether contact e may have digit d (off, anode, cathode).
-    limits : tuple of int
-        Least and most cathodes, anodes, active contacts.
-    forbid, require : ndarray, shape (2, E, 3), int64
-        If contact e has digit d, contacts that must not be, or must be, anodes [0] and cathodes
-        [1]. Only contacts numbered above e are required; forbidding goes both ways.
-    adjacency : ndarray, shape (E,), int64
-        Neighbours of each contact.
-    body : int
-        The contacts on the array, all but the case.
-    connected : tuple of bool
-        Whether anodes, and cathodes, must hang together.
-    """
+    """What a configuration must satisfy; sets of contacts are bit masks."""
 
     allowed: NDArray[np.bool_]
+    """(E, 3): whether contact e may have digit d (off, anode, cathode)."""
     limits: tuple[int, int, int, int, int, int]
+    """Least and most cathodes, anodes, active contacts."""
     forbid: NDArray[np.int64] = field(repr=False)
+    """(2, E, 3): contacts that must not be anodes [0], cathodes [1], if contact e has digit d."""
     require: NDArray[np.int64] = field(repr=False)
+    """(2, E, 3): contacts that must be so, all numbered above e; forbidding goes both ways."""
     adjacency: NDArray[np.int64] = field(repr=False)
+    """(E,): neighbours of each contact."""
     body: int
+    """The contacts on the array, all but the case."""
     connected: tuple[bool, bool]
+    """Whether anodes, and cathodes, must hang together."""
 
     @property
     def only_counts(self) -> bool:
@@ -193,8 +163,6 @@ def _allowed(settings: Settings, contacts: ContactGrid) -> NDArray[np.bool_]:
         allowed[_numbers(key, names, contacts), ANODE:] = False
     digits = {"+": [ANODE], "-": [CATHODE], "any": [ANODE, CATHODE]}
     for name, sign in settings.on.items():
-        if sign not in digits:
-            raise ConfigurationError(f"on: contact {name!r} = {sign!r}: must be '+', '-' or 'any'")
         others = [d for d in (OFF, ANODE, CATHODE) if d not in digits[sign]]
         allowed[_numbers("on", [name], contacts)[0], others] = False
     if CASE in contacts.names:

@@ -68,14 +68,15 @@ class ContactGrid:
         a pitch, so the two halfway ones of a shifted column, or the one beside.
         """
         near = np.zeros((self.size, self.size), dtype=np.bool_)
+        along = np.zeros(self.size)
+        along[self.on_array] = self._plane[1]
+        step = np.abs(along[:, None] - along)
         for column in self.columns:
-            for e, f in pairwise(column):
-                near[e, f] = near[f, e] = True
-        for left, right in pairwise(self.columns):
-            for e in left:
-                for f in right:
-                    near[e, f] = near[f, e] = self._beside(e, f)
-        return near
+            near[column[:-1], column[1:]] = True
+        pitch = step[near].min(initial=np.inf)  # infinite if no column has two contacts
+        for pair in pairwise(self.columns):
+            near[np.ix_(*pair)] = step[np.ix_(*pair)] <= pitch / 2 + self._tolerance / 4
+        return near | near.T
 
     @cached_property
     def guards(self) -> tuple[tuple[int, int] | None, ...]:
@@ -119,21 +120,6 @@ class ContactGrid:
         return float(distance[distance > 0].min(initial=np.inf) / 4)
 
     @cached_property
-    def _pitch(self) -> float:
-        """Least step along a column, m; infinite if no column has two contacts."""
-        steps = [self._step(e, f) for column in self.columns for e, f in pairwise(column)]
-        return min(steps, default=np.inf)
-
-    @cached_property
-    def _along(self) -> dict[int, float]:
-        """Place of each contact along the array, m."""
-        return dict(zip(self.on_array.tolist(), self._plane[1].tolist(), strict=True))
-
-    def _step(self, e: int, f: int) -> float:
-        """Return how far apart two contacts are along the array, m."""
-        return abs(self._along[e] - self._along[f])
-
-    @cached_property
     def columns(self) -> list[list[int]]:
         """The contacts of each column from rostral to caudal, columns from right to left."""
         across, along = self._plane
@@ -146,7 +132,3 @@ class ContactGrid:
             [int(self.on_array[n]) for n in rank if number[n] == column]
             for column in np.unique(number)
         ]
-
-    def _beside(self, e: int, f: int) -> bool:
-        """Tell whether contacts of adjacent columns are next to each other."""
-        return self._step(e, f) <= self._pitch / 2 + self._tolerance / 4

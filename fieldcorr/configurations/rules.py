@@ -6,8 +6,10 @@ as it cannot succeed. Every configuration has at least one anode and one cathode
 it is an electrode, counts as a contact but takes no part in geometry.
 """
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Sequence
 from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +18,6 @@ from fieldcorr.configurations import _kernels as kernels
 from fieldcorr.configurations.constraints import (
     PRESETS,
     Constraints,
-    RulesLike,
     Settings,
     constraints_of,
     settings_of,
@@ -25,23 +26,16 @@ from fieldcorr.configurations.grid import ContactGrid
 from fieldcorr.configurations.text import MAX_CONTACTS, configuration_ids, parse_configuration
 from fieldcorr.errors import ConfigurationError
 
-__all__ = [
-    "PRESETS",
-    "ContactGrid",
-    "RulesLike",
-    "count",
-    "enumerate_configurations",
-    "iterate_configurations",
-]
+if TYPE_CHECKING:
+    from fieldcorr.model import Rules
 
-BLOCK = 1 << 16
-"""Configurations that a walk hands out at once."""
+__all__ = ["PRESETS", "ContactGrid", "count", "enumerate_configurations"]
 
 MOST_STEPS = 4_000_000_000
 """Steps after which a walk gives up: about half a minute; 3^16 configurations take 2e8."""
 
 
-def count(rules: RulesLike, contacts: ContactGrid) -> int:
+def count(rules: "Rules", contacts: ContactGrid) -> int:
     """Return how many configurations the rules leave.
 
     Raises
@@ -51,85 +45,55 @@ def count(rules: RulesLike, contacts: ContactGrid) -> int:
         or if there are too many to count.
     """
     constraints = _constraints(rules, contacts)
-    listed = _Listed(rules, contacts, constraints)
-    total = _count(constraints) + len(listed.added) - listed.removed
+    added, removed = _listed(rules, contacts, constraints)
+    total = _count(constraints) + len(added) - len(removed)
     if total == 0:
         raise _nothing_left(rules, contacts)
     return total
 
 
-def enumerate_configurations(rules: RulesLike, contacts: ContactGrid) -> NDArray[np.int8]:
-    """Return all configurations that the rules leave.
+def enumerate_configurations(rules: "Rules", contacts: ContactGrid) -> NDArray[np.int8]:
+    """Return all configurations that the rules leave, raising as :func:`count` does.
 
     Returns
     -------
     ndarray, shape (K, E), int8
         -1 cathode, 0 off, +1 anode; rows in ascending order of id.
     """
-    rows = np.empty((count(rules, contacts), contacts.size), dtype=np.int8)
-    place = 0
-    for block in iterate_configurations(rules, contacts):
-        rows[place : place + len(block)] = block
-        place += len(block)
+    constraints = _constraints(rules, contacts)
+    added, removed = _listed(rules, contacts, constraints)
+    rows = np.empty((_count(constraints), contacts.size), dtype=np.int8)
+    _walk(constraints, constraints.allowed, rows)
+    if added or removed:
+        rows = np.concatenate([rows, np.array(added, dtype=np.int8).reshape(-1, contacts.size)])
+        ids = configuration_ids(rows)
+        order = np.argsort(ids)
+        rows = rows[order[~np.isin(ids[order], removed)]]
+    if not len(rows):
+        raise _nothing_left(rules, contacts)
     return rows
 
 
-def iterate_configurations(
-    rules: RulesLike, contacts: ContactGrid, *, block: int = BLOCK
-) -> Iterator[NDArray[np.int8]]:
-    """Yield the configurations that the rules leave in blocks of about ``block`` rows, in order."""
-    constraints = _constraints(rules, contacts)
-    listed = _Listed(rules, contacts, constraints)
-    for rows in _walk(constraints, block):
-        yield from listed.merge(rows)
-    yield from listed.rest()
-
-
-class _Listed:
-    """Configurations that are included and excluded by name."""
-
-    def __init__(self, rules: RulesLike, contacts: ContactGrid, constraints: Constraints) -> None:
-        include = _parse_list("include", rules.include, contacts)
-        exclude = _parse_list("exclude", rules.exclude, contacts)
-        both = sorted(set(include) & set(exclude))
-        if both:
-            raise ConfigurationError(
-                f"configuration {include[both[0]][0]!r} is in include and exclude"
-            )
-        satisfied = {code for code, (_, row) in exclude.items() if _satisfies(constraints, row)}
-        self.added = {
-            code: row for code, (_, row) in include.items() if not _satisfies(constraints, row)
-        }
-        self.removed = len(satisfied)
-        self._excluded = np.array(sorted(exclude), dtype=np.int64)
-        self._waiting = sorted(self.added)
-
-    def merge(self, rows: NDArray[np.int8]) -> Iterator[NDArray[np.int8]]:
-        """Yield a block of rows, with what belongs before its end and without the excluded."""
-        ids = configuration_ids(rows)
-        early = [code for code in self._waiting if code < ids[-1]]
-        self._waiting = self._waiting[len(early) :]
-        if early:
-            rows = np.concatenate([rows, [self.added[code] for code in early]])
-            ids = np.concatenate([ids, early])
-            order = np.argsort(ids, kind="stable")
-            rows, ids = rows[order], ids[order]
-        kept = rows[~np.isin(ids, self._excluded)] if self._excluded.size else rows
-        if len(kept):
-            yield kept
-
-    def rest(self) -> Iterator[NDArray[np.int8]]:
-        """Yield what comes after the last row of all."""
-        if self._waiting:
-            yield np.array([self.added[code] for code in self._waiting], dtype=np.int8)
-
-
-def _constraints(rules: RulesLike, contacts: ContactGrid) -> Constraints:
+def _constraints(rules: "Rules", contacts: ContactGrid) -> Constraints:
     if not 2 <= contacts.size <= MAX_CONTACTS:
         raise ConfigurationError(
             f"{contacts.size} contacts: rules are defined for 2 to {MAX_CONTACTS} contacts"
         )
     return constraints_of(settings_of(rules), contacts)
+
+
+def _listed(
+    rules: "Rules", contacts: ContactGrid, constraints: Constraints
+) -> tuple[list[NDArray[np.int8]], list[int]]:
+    """Return the rows that ``include`` adds, and the ids of those that ``exclude`` takes away."""
+    include = _parse_list("include", rules.include, contacts)
+    exclude = _parse_list("exclude", rules.exclude, contacts)
+    both = sorted(include.keys() & exclude.keys())
+    if both:
+        raise ConfigurationError(f"configuration {include[both[0]][0]!r} is in include and exclude")
+    added = [row for _, row in include.values() if not _satisfies(constraints, row)]
+    removed = [code for code, (_, row) in exclude.items() if _satisfies(constraints, row)]
+    return added, removed
 
 
 def _parse_list(
@@ -148,14 +112,14 @@ def _parse_list(
 def _satisfies(constraints: Constraints, row: NDArray[np.int8]) -> bool:
     """Tell whether one configuration satisfies the constraints."""
     held = np.arange(3) == np.mod(row, 3)[:, None]
-    return _count_by_walk(constraints, constraints.allowed & held) == 1
+    return _walk(constraints, constraints.allowed & held) == 1
 
 
 def _count(constraints: Constraints) -> int:
     """Count the configurations that satisfy the constraints."""
     if constraints.only_counts:
         return _count_in_closed_form(constraints)
-    return _count_by_walk(constraints, constraints.allowed)
+    return _walk(constraints, constraints.allowed)
 
 
 def _count_in_closed_form(constraints: Constraints) -> int:
@@ -185,47 +149,31 @@ def _count_in_closed_form(constraints: Constraints) -> int:
     )
 
 
-def _count_by_walk(constraints: Constraints, allowed: NDArray[np.bool_]) -> int:
-    """Count by going through all of them."""
-    nothing = np.empty((0, len(allowed)), dtype=np.int8)
-    return sum(_steps(constraints, allowed, 2**62, nothing))
+def _walk(
+    constraints: Constraints, allowed: NDArray[np.bool_], out: NDArray[np.int8] | None = None
+) -> int:
+    """Go through all configurations, in ascending order of id: write them to ``out``, count them.
 
-
-def _walk(constraints: Constraints, block: int) -> Iterator[NDArray[np.int8]]:
-    """Yield blocks of configurations in ascending order of id."""
-    out = np.empty((block, len(constraints.allowed)), dtype=np.int8)
-    for found in _steps(constraints, constraints.allowed, block, out):
-        if found:
-            yield out[:found].copy()
-
-
-def _steps(
-    constraints: Constraints, allowed: NDArray[np.bool_], most_found: int, out: NDArray[np.int8]
-) -> Iterator[int]:
-    """Run the walk to its end, yielding how many configurations each call of the kernel found."""
+    ``allowed`` (E, 3) takes the place of the constraints' own.
+    """
     size = len(allowed)
-    state = np.zeros((5, size + 1), dtype=np.int64)
     # Below depth d are the contacts 0 ... E - 1 - d.
     possible = np.zeros((2, size + 1), dtype=np.int64)
     possible[:, :size] = np.cumsum(allowed[:, 1:], axis=0).T[:, ::-1]
-    limits = np.array(constraints.limits, dtype=np.int64)
-    connected = np.array(constraints.connected, dtype=np.int64)
+    out = np.empty((0, size), dtype=np.int8) if out is None else out
     pairs = constraints.forbid, constraints.require, constraints.adjacency
-    while state[0, size] >= 0:
-        # fmt: off
-        yield kernels.walk(
-            allowed, limits, possible, *pairs, connected, constraints.body,
-            constraints.can_connect, most_found, MOST_STEPS, state, out,
-        )
-        # fmt: on
-    if state[0, size] == -2:
+    groups = constraints.connected, constraints.body, constraints.can_connect
+    limits = constraints.limits
+    found = int(kernels.walk(allowed, limits, possible, *pairs, *groups, MOST_STEPS, out))
+    if found < 0:
         raise ConfigurationError(
             f"the rules leave too many configurations of {size} contacts to count one by one: "
             "set active_max, cathodes_max or anodes_max"
         )
+    return found
 
 
-def _nothing_left(rules: RulesLike, contacts: ContactGrid) -> ConfigurationError:
+def _nothing_left(rules: "Rules", contacts: ContactGrid) -> ConfigurationError:
     """Return an error that names the rule after which nothing was left."""
     settings = Settings()
     before = _count(constraints_of(settings, contacts))
@@ -235,24 +183,12 @@ def _nothing_left(rules: RulesLike, contacts: ContactGrid) -> ConfigurationError
         settings = replace(settings, **{key: value})
         after = _count(constraints_of(settings, contacts))
         if after == 0:
+            # As it stands in a model file: JSON but for the sign between key and value.
+            shown = json.dumps(value, ensure_ascii=False, separators=(", ", " = "))
             return ConfigurationError(
-                f"the rules leave no configuration: {key} = {_show(value)} removed the last "
-                f"{before}"
+                f"the rules leave no configuration: {key} = {shown} removed the last {before}"
             )
         before = after
     return ConfigurationError(
         f"the rules leave no configuration: exclude removed the last {before}"
     )
-
-
-def _show(value: object) -> str:
-    """Return a value as it stands in a model file."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str):
-        return f'"{value}"'
-    if isinstance(value, tuple | list):
-        return "[" + ", ".join(_show(v) for v in value) + "]"
-    if isinstance(value, dict):
-        return "{" + ", ".join(f'"{k}" = {_show(v)}' for k, v in value.items()) + "}"
-    return str(value)

@@ -22,19 +22,9 @@ _SIGNS = {"+": 1, "-": -1}
 
 
 def parse_configuration(text: str, names: Sequence[str]) -> NDArray[np.int8]:
-    """Read the text form of a configuration.
+    """Read the text form of a configuration of contacts ``names`` (E) into a polarity (E,).
 
-    Parameters
-    ----------
-    text : str
-        Contacts with their signs, separated by spaces, in any order: ``"11+ 0- 5+"``.
-    names : sequence of str, length E
-        Names of the contacts in contact order.
-
-    Returns
-    -------
-    ndarray, shape (E,), int8
-        -1 cathode, 0 off, +1 anode.
+    The words may come in any order: ``"11+ 0- 5+"``.
 
     Raises
     ------
@@ -76,19 +66,9 @@ def _split_token(token: str, text: str, position: dict[str, int]) -> tuple[int, 
 
 
 def format_configuration(polarity: ArrayLike, names: Sequence[str]) -> str:
-    """Write the text form of a configuration, the inverse of :func:`parse_configuration`.
+    """Write the text form of a polarity (E,), the inverse of :func:`parse_configuration`.
 
-    Parameters
-    ----------
-    polarity : array_like, shape (E,)
-        -1 cathode, 0 off, +1 anode.
-    names : sequence of str, length E
-        Names of the contacts in contact order.
-
-    Returns
-    -------
-    str
-        Such as ``"0- 5+ 11+"``, or ``"off"`` when no contact is active.
+    It is such as ``"0- 5+ 11+"``, or ``"off"`` when no contact is active.
     """
     row = checked_polarity(polarity, len(names), ndim=1)
     words = [f"{names[e]}{'+' if sign > 0 else '-'}" for e, sign in enumerate(row.tolist()) if sign]
@@ -96,17 +76,9 @@ def format_configuration(polarity: ArrayLike, names: Sequence[str]) -> str:
 
 
 def configuration_ids(polarity: ArrayLike) -> NDArray[np.int64]:
-    """Return the ternary code of each row.
+    """Return the ternary code (K,) of each row of a polarity (K, E).
 
-    Parameters
-    ----------
-    polarity : array_like, shape (K, E)
-        -1 cathode, 0 off, +1 anode.
-
-    Returns
-    -------
-    ndarray, shape (K,), int64
-        id_k = sum_e d_ke 3^e with d = 0 off, 1 anode, 2 cathode: polarity modulo 3.
+    id_k = sum_e d_ke 3^e with d = 0 off, 1 anode, 2 cathode: polarity modulo 3.
     """
     rows = checked_polarity(polarity, None, ndim=2)
     if not 0 < rows.shape[1] <= MAX_CONTACTS:
@@ -114,8 +86,8 @@ def configuration_ids(polarity: ArrayLike) -> NDArray[np.int64]:
             f"{rows.shape[1]} contacts: ids are defined for 1 to {MAX_CONTACTS} contacts"
         )
     ids = np.zeros(rows.shape[0], dtype=np.int64)
-    for e in range(rows.shape[1]):
-        ids += np.mod(rows[:, e], 3).astype(np.int64) * 3**e
+    for e, column in enumerate(rows.T):  # by contact, so that no (K, E) of int64 is made
+        ids += np.mod(column, 3).astype(np.int64) * 3**e
     return ids
 
 

@@ -129,7 +129,7 @@ class Engine(ABC):
         self._relearn()
 
     def _repr_html_(self) -> str:
-        from fieldcorr.notebook import duel_card
+        from fieldcorr.notebook.cards import duel_card
 
         return duel_card(self)
 

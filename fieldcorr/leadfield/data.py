@@ -64,7 +64,7 @@ class LeadField:
     times: Mapping[str, float]
 
     def _repr_html_(self) -> str:
-        from fieldcorr.notebook import lead_field_card
+        from fieldcorr.notebook.cards import lead_field_card
 
         return lead_field_card(self)
 

@@ -84,7 +84,7 @@ class Mesh:
         return digest.hexdigest()
 
     def _repr_html_(self) -> str:
-        from fieldcorr.notebook import mesh_card
+        from fieldcorr.notebook.cards import mesh_card
 
         return mesh_card(self)
 

@@ -128,7 +128,7 @@ class Model(ModelFile):
         return _digest(self._shapes())
 
     def _repr_html_(self) -> str:
-        from fieldcorr.notebook import model_card
+        from fieldcorr.notebook.cards import model_card
 
         return model_card(self)
 

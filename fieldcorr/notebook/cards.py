@@ -4,7 +4,7 @@ The classes call these from ``_repr_html_``; nothing is computed that takes time
 to the notebook's theme, but for the pictures, which bring a white background.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -47,8 +47,7 @@ def model_card(model: "Model") -> str:
         "configurations": f"preset {model.rules.preset}",
         "hash": model.hash[:12],
     }
-    picture = array_svg(layout_of(model))
-    return card(f"Model {model.name}", rows, note=model.description, pictures=[(picture, "")])
+    return _card(f"Model {model.name}", rows, _array_of(model), note=model.description)
 
 
 def _conductivities(model: "Model") -> str:
@@ -76,7 +75,7 @@ def mesh_card(mesh: "Mesh") -> str:
     if contacts:
         mean = float(areas[contacts].mean())
         rows["contacts"] = f"{len(contacts)} of {1e6 * mean:.3g} mm\u00b2 on average"
-    return card("Mesh", rows, pictures=[(_array_of(mesh), "")])
+    return _card("Mesh", rows, _array_of(mesh))
 
 
 def lead_field_card(field: "LeadField") -> str:
@@ -94,7 +93,7 @@ def lead_field_card(field: "LeadField") -> str:
         f"{_volume(float(field.weight.sum()))} (weighted)",
         "time": ", ".join(f"{name} {seconds:.2g} s" for name, seconds in field.times.items()),
     }
-    return card("Lead field", rows, pictures=[(_array_of(field), "")])
+    return _card("Lead field", rows, _array_of(field))
 
 
 def store_card(store: "Store") -> str:
@@ -117,7 +116,7 @@ def store_card(store: "Store") -> str:
     polarity = store.polarity[example]
     caption = f"{example}: {format_configuration(polarity, store.contact_names)}"
     picture = array_svg(layout_of(store), polarity)
-    return card(f"Store {_entry(settings, 'model')}", rows, pictures=[(picture, caption)])
+    return _card(f"Store {_entry(settings, 'model')}", rows, picture, caption=caption)
 
 
 def duel_card(engine: "Engine") -> str:
@@ -133,32 +132,24 @@ def duel_card(engine: "Engine") -> str:
     }
     for rank in range(min(SHOWN_SURVIVORS, len(ranked))):
         arm = ranked[rank]
-        rows[f"{rank + 1}."] = (
-            f"{_name(engine, arm.arm)}: wins {arm.estimate:.2f} \u00b1 {arm.radius:.2f}, "
-            f"n = {arm.count:.1f}"
-        )
+        label = engine.source.label(arm.arm)
+        name = label if label == str(arm.arm) else f"{label} (row {arm.arm})"
+        wins = f"{arm.estimate:.2f} \u00b1 {arm.radius:.2f}"
+        rows[f"{rank + 1}."] = f"{name}: wins {wins}, n = {arm.count:.1f}"
     if engine.warning:
         rows["note"] = engine.warning
-    pictures = [_leader(engine, int(ranked.arm[0]), progress.duels)] if len(ranked) else []
-    return card(type(engine).__name__, rows, pictures=pictures)
+    picture, caption = "", "no duel yet"
+    if len(ranked):
+        leader = int(ranked.arm[0])
+        store = engine.source.store
+        picture = "" if store is None else array_svg(layout_of(store), store.polarity[leader])
+        caption = f"leads: {engine.source.label(leader)}" if progress.duels else caption
+    return _card(type(engine).__name__, rows, picture, caption=caption)
 
 
-def _leader(engine: "Engine", arm: int, duels: int) -> tuple[str, str]:
-    """Return picture and caption of the leading arm, where the source can draw one."""
-    store = engine.source.store
-    picture = "" if store is None else array_svg(layout_of(store), store.polarity[arm])
-    return picture, f"leads: {engine.source.label(arm)}" if duels else "no duel yet"
-
-
-def _name(engine: "Engine", arm: int) -> str:
-    label = engine.source.label(arm)
-    return label if label == str(arm) else f"{label} (row {arm})"
-
-
-def _array_of(source: "Mesh | LeadField") -> str:
+def _array_of(source: "Model | Mesh | LeadField") -> str:
     """Return the picture of the array; nothing for a mesh without contacts."""
-    layout = layout_of(source)
-    return array_svg(layout) if len(layout.names) else ""
+    return array_svg(layout_of(source))
 
 
 def _span(values: NDArray[np.float64], unit: str) -> str:
@@ -191,43 +182,20 @@ def _estimate(record: object) -> str:
     return "not estimated"
 
 
-def card(
-    heading: str,
-    rows: Mapping[str, str],
-    *,
-    note: str = "",
-    pictures: Iterable[tuple[str, str]] = (),
+def _card(
+    heading: str, rows: Mapping[str, str], picture: str, *, note: str = "", caption: str = ""
 ) -> str:
-    """Return a card.
-
-    Parameters
-    ----------
-    heading
-        What the object is.
-    rows
-        Names and values.
-    note
-        A sentence above the rows.
-    pictures
-        (SVG, caption) pairs, shown at the right.
-    """
+    """Return a card: heading, note, names and values; an SVG with its caption at the right."""
     sentence = f'<div style="max-width:34em;margin-bottom:4px">{escape(note)}</div>' if note else ""
-    drawn = "".join(_picture(svg, caption) for svg, caption in pictures if svg)
-    return (
-        '<div style="display:flex;gap:16px;align-items:flex-start;font-size:90%">'
-        f"<div><div><b>{escape(heading)}</b></div>{sentence}{_table(rows)}</div>{drawn}</div>"
-    )
-
-
-def _table(rows: Mapping[str, str]) -> str:
+    below = f'<div style="text-align:center">{escape(caption)}</div>' if caption else ""
+    drawn = f'<div><div style="background:#ffffff">{picture}</div>{below}</div>' if picture else ""
     cells = "".join(
         '<tr><td style="text-align:left;padding:1px 10px 1px 0;vertical-align:top;opacity:0.7">'
         f'{escape(name)}</td><td style="text-align:left;padding:1px 0">{escape(value)}</td></tr>'
         for name, value in rows.items()
     )
-    return f'<table style="border-collapse:collapse;margin:0">{cells}</table>'
-
-
-def _picture(svg: str, caption: str) -> str:
-    below = f'<div style="text-align:center">{escape(caption)}</div>' if caption else ""
-    return f'<div><div style="background:#ffffff">{svg}</div>{below}</div>'
+    return (
+        '<div style="display:flex;gap:16px;align-items:flex-start;font-size:90%">'
+        f"<div><div><b>{escape(heading)}</b></div>{sentence}"
+        f'<table style="border-collapse:collapse;margin:0">{cells}</table></div>{drawn}</div>'
+    )

@@ -26,46 +26,39 @@ MINUS = "\u2212"
 
 @dataclass(frozen=True)
 class Mark:
-    """How a contact is drawn: colours of edge, area and text, and the sign after its name."""
+    """How a contact is drawn: colours of edge, area and text, sign after its name, its weight."""
 
     edge: str
     fill: str
     ink: str
     sign: str
+    weight: str = "bold"
 
 
 CONTACT_MARKS = {
     1: Mark(ANODE, WHITE, ANODE, "+"),
     -1: Mark(CATHODE, CATHODE, WHITE, MINUS),
-    0: Mark(OFF, WHITE, INK, ""),
+    0: Mark(OFF, WHITE, INK, "", weight="normal"),
 }
 """Marks of anodes, cathodes and contacts that are off, by polarity."""
 
 
 def array_svg(layout: ArrayLayout, polarity: ArrayLike | None = None, *, height: int = 240) -> str:
-    """Draw the array.
-
-    Parameters
-    ----------
-    layout
-        Where the contacts are.
-    polarity
-        (E,) -1 cathode, 0 off, +1 anode; None draws all contacts as off.
-    height
-        Height of the picture in px.
-    """
+    """Draw the array ``height`` px high with a polarity (E,); None draws all contacts as off."""
     signs = np.zeros(len(layout.names), dtype=np.int8)
     if polarity is not None:
         signs = checked_polarity(polarity, len(layout.names), ndim=1)
     if not layout.on_array.size:
         return ""
-    scale, shapes, width = _to_pixels(layout, height)
-    parts = [_paddle(layout, scale)]
-    parts += [_contact(shapes[e], layout.names[e], int(signs[e])) for e in layout.on_array]
+    outlines, body, width = _to_pixels(layout, height)
+    parts = [] if body is None else [f'<polygon points="{_points(body)}" fill="{PADDLE}"/>']
+    parts += [_contact(outlines[e], layout.names[e], int(signs[e])) for e in layout.on_array]
     parts.append(_side_marks(width))
     if layout.has_case:
+        box = np.array([[-20.0, -19.0], [20.0, -19.0], [20.0, -3.0], [-20.0, -3.0]])
+        box += 0.5 * width, height
         sign = int(signs[layout.names.index(CASE)])
-        parts.append(_contact(_case_box(width, height), CASE, sign))
+        parts.append(_contact(box, CASE, sign))
     title = escape(format_configuration(signs, layout.names)) if signs.any() else "array"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height}" '
@@ -74,60 +67,39 @@ def array_svg(layout: ArrayLayout, polarity: ArrayLike | None = None, *, height:
     )
 
 
-class _Scale:
-    """Maps model axes (left, rostral) to pixels: left to the left, rostral up."""
+def _to_pixels(layout: ArrayLayout, height: float) -> tuple[FloatArray, FloatArray | None, float]:
+    """Return contact outlines (E, 4, 2), the paddle's body (4, 2) or None, and the width, in px."""
+    flat, body = layout.corners[:, :, [0, 2]], layout.body
+    shown = flat[layout.on_array].reshape(-1, 2)
+    shown = shown if body is None else np.concatenate([shown, body])
+    low, high = shown.min(axis=0), shown.max(axis=0)
+    extent = np.maximum(high - low, 1e-6)
+    head, foot = 18.0, 26.0 if layout.has_case else 6.0
+    unit = (height - head - foot) / extent[1]
+    # One column of contacts still needs room for the side marks.
+    width = max(float(STRETCH * unit * extent[0]) + 2 * 8.0, 60.0)
 
-    def __init__(self, points: FloatArray, height: float, head: float, foot: float) -> None:
-        self._low, self._high = points.min(axis=0), points.max(axis=0)
-        extent = np.maximum(self._high - self._low, 1e-6)
-        self._unit = (height - head - foot) / extent[1]
-        self._head = head
-        # One column of contacts still needs room for the side marks.
-        self.width = max(float(STRETCH * self._unit * extent[0]) + 2 * 8.0, 60.0)
-        self._middle = 0.5 * (self._low[0] + self._high[0])
-
-    def __call__(self, points: FloatArray) -> FloatArray:
-        x = 0.5 * self.width - STRETCH * self._unit * (points[..., 0] - self._middle)
-        y = self._head + self._unit * (self._high[1] - points[..., 1])
+    def pixels(points: FloatArray) -> FloatArray:
+        x = 0.5 * width - STRETCH * unit * (points[..., 0] - 0.5 * (low[0] + high[0]))
+        y = head + unit * (high[1] - points[..., 1])
         return np.stack([x, y], axis=-1)
 
-
-def _to_pixels(layout: ArrayLayout, height: float) -> tuple[_Scale, FloatArray, float]:
-    """Return the map, the contact outlines (E, 4, 2) in px and the width in px."""
-    flat = layout.corners[:, :, [0, 2]]
-    shown = flat[layout.on_array].reshape(-1, 2)
-    body = layout.body
-    if body is not None:
-        shown = np.concatenate([shown, body])
-    scale = _Scale(shown, height, 18.0, 26.0 if layout.has_case else 6.0)
-    return scale, scale(flat), scale.width
-
-
-def _paddle(layout: ArrayLayout, scale: _Scale) -> str:
-    if layout.body is None:
-        return ""
-    return f'<polygon points="{_points(scale(layout.body))}" fill="{PADDLE}"/>'
+    return pixels(flat), None if body is None else pixels(body), width
 
 
 def _contact(outline: FloatArray, name: str, sign: int) -> str:
-    """Draw one contact: name and sign inside its outline."""
+    """Draw one contact: name and sign inside its outline, in the largest font up to 11 px."""
     mark = CONTACT_MARKS[sign]
     label = escape(name) + mark.sign
-    weight, line = ("bold", 2) if sign else ("normal", 0.8)
     x, y = outline.mean(axis=0)
-    size = _font_size(outline, label)
+    across = float(np.ptp(outline[:, 0]))
+    size = max(5.0, min(11.0, 0.95 * across / (0.68 * max(len(label), 2))))
     return (
         f'<polygon points="{_points(outline)}" fill="{mark.fill}" stroke="{mark.edge}" '
-        f'stroke-width="{line}"/>'
+        f'stroke-width="{2 if sign else 0.8}"/>'
         f'<text x="{x:.1f}" y="{y + 0.36 * size:.1f}" font-size="{size:.1f}" '
-        f'font-weight="{weight}" text-anchor="middle" fill="{mark.ink}">{label}</text>'
+        f'font-weight="{mark.weight}" text-anchor="middle" fill="{mark.ink}">{label}</text>'
     )
-
-
-def _font_size(outline: FloatArray, label: str) -> float:
-    """Return the largest font (px) up to 11 in which the label fits the outline's width."""
-    width = float(np.ptp(outline[:, 0]))
-    return max(5.0, min(11.0, 0.95 * width / (0.68 * max(len(label), 2))))
 
 
 def _side_marks(width: float) -> str:
@@ -137,12 +109,6 @@ def _side_marks(width: float) -> str:
         f'<text x="{width - 2:.0f}" y="11" text-anchor="end" {style}>R</text>'
         f'<text x="{0.5 * width:.1f}" y="11" text-anchor="middle" {style}>\u2191 rostral</text>'
     )
-
-
-def _case_box(width: float, height: float) -> FloatArray:
-    left, right = 0.5 * width - 20.0, 0.5 * width + 20.0
-    top, bottom = height - 19.0, height - 3.0
-    return np.array([[left, top], [right, top], [right, bottom], [left, bottom]])
 
 
 def _points(outline: FloatArray) -> str:

@@ -1,8 +1,8 @@
 """Pictures for notebooks and papers, made with matplotlib.
 
 Every function returns the figure; those with one panel take an axes (``ax``), those with several a
-figure (``figure``) to draw in. Values are in SI units with prefixes; maps of signed values are
-centred on zero; the patient's left and rostral are marked.
+figure (``figure``) to draw in, or make a new one. Values are in SI units with prefixes; maps of
+signed values are centred on zero; the patient's left and rostral are marked.
 
 ======================  ==========================================================================
 the array               :func:`array`, :func:`arrays`, :func:`neighbours`

@@ -78,8 +78,6 @@ def array(
         A model, mesh, lead field or store.
     configuration
         Text such as "0- 5+", polarity (E,), or row of a store; None draws all contacts as off.
-    ax
-        Axes to draw in; None makes a figure.
     title
         Text above; None for the configuration's own.
 
@@ -106,18 +104,9 @@ def arrays(
     columns: int = 5,
     figure: Figure | SubFigure | None = None,
 ) -> Figure:
-    """Draw several configurations side by side.
+    """Draw several configurations side by side, each as :func:`array` does, ``columns`` per row.
 
-    Parameters
-    ----------
-    source, configurations
-        As for :func:`array`, one picture each.
-    titles
-        Texts above the pictures; None for the configurations' own.
-    columns
-        Pictures per row.
-    figure
-        Figure to fill; None makes one.
+    ``titles`` are the texts above them; None for the configurations' own.
     """
     if not len(configurations):
         raise ConfigurationError("no configuration to draw")
@@ -126,12 +115,10 @@ def arrays(
     if figure is None:
         figure = new_figure((max(2.0, across * PANEL[0]), down * PANEL[1] + 0.2))
     panels = figure.subplots(down, across, squeeze=False).ravel()
-    for k, ax in enumerate(panels):
-        if k < len(configurations):
-            title = None if titles is None else titles[k]
-            array(source, configurations[k], ax=ax, title=title)
-        else:
-            ax.set_axis_off()
+    for ax in panels[len(configurations) :]:
+        ax.set_axis_off()
+    for k, (ax, configuration) in enumerate(zip(panels, configurations, strict=False)):
+        array(source, configuration, ax=ax, title=None if titles is None else titles[k])
     return root_figure(figure)
 
 
@@ -143,18 +130,9 @@ def neighbours(
     columns: int = 5,
     figure: Figure | SubFigure | None = None,
 ) -> Figure:
-    """Draw a configuration and those whose fields correlate most with its own.
+    """Draw a configuration of a store, by row or text, and the ``count`` nearest to it.
 
-    Parameters
-    ----------
-    store
-        An open store.
-    configuration
-        Row or text; it must be in the store.
-    count
-        How many neighbours, by falling r.
-    columns, figure
-        As for :func:`arrays`.
+    They come by falling r, the correlation of their fields with its own, ``columns`` per row.
     """
     row = store.index_of(configuration) if isinstance(configuration, str) else configuration
     r = store.row(row).astype(np.float64)
@@ -167,10 +145,8 @@ def neighbours(
 
 def _r_text(r: float) -> str:
     """Write r with as many digits as tell it from 1."""
-    for digits in (2, 3, 4):
-        if round(r, digits) < 1.0:
-            return f"{r:.{digits}f}"
-    return f"{r:.4f}"
+    digits = next((d for d in (2, 3) if round(r, d) < 1.0), 4)
+    return f"{r:.{digits}f}"
 
 
 def _draw_array(ax: Axes, layout: ArrayLayout, signs: NDArray[np.int8]) -> None:
@@ -198,10 +174,10 @@ def _mark_sides(ax: Axes) -> None:
 
 def _draw_contact(ax: Axes, outline: FloatArray, name: str, sign: int) -> None:
     mark = CONTACT_MARKS[sign]
-    line, weight = (1.8, "bold") if sign else (0.6, "normal")
+    line = 1.8 if sign else 0.6
     _add_outline(ax, outline, facecolor=mark.fill, edgecolor=mark.edge, linewidth=line, zorder=2)
-    label = FittedText(outline, name + mark.sign, fontweight=weight, color=mark.ink, zorder=3)
-    ax.add_artist(label)
+    style = {"fontweight": mark.weight, "color": mark.ink, "zorder": 3}
+    ax.add_artist(FittedText(outline, name + mark.sign, **style))
 
 
 def _draw_case(ax: Axes, sign: int) -> None:
@@ -227,17 +203,7 @@ _WIDTH_PER_CHARACTER = 0.72
 
 
 class FittedText(Text):
-    """A text in the middle of a box.
-
-    Parameters
-    ----------
-    box
-        (n, 2) corners in data coordinates.
-    text
-        What is written.
-    style
-        Further properties of a matplotlib text.
-    """
+    """A text in the middle of a box, whose corners (n, 2) are in data coordinates."""
 
     def __init__(self, box: FloatArray, text: str, **style: Any) -> None:
         x, y = box.mean(axis=0)

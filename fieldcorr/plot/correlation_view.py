@@ -4,17 +4,15 @@ Each takes a store or a square matrix of r (the map: a store or unit rows). Larg
 represented by evenly spread rows, and the title says so.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fieldcorr.errors import CorrelationError
+from fieldcorr.errors import ConfigurationError, CorrelationError
 from fieldcorr.notebook.units import count as counted
-from fieldcorr.plot.ordering import ordered
 from fieldcorr.plot.style import (
-    DASHES,
     DIVERGING,
     FAINT,
     INK,
@@ -26,8 +24,9 @@ from fieldcorr.plot.style import (
     FloatArray,
     axes_or_new,
     figure_of,
+    finish,
     halo,
-    tidy,
+    series,
 )
 
 if TYPE_CHECKING:
@@ -47,20 +46,15 @@ def heat_map(
     most: int = 400,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw r as a heat map in an order that shows its blocks.
+    """Draw r, of a store or a (K, K) array, as a heat map in an order that shows its blocks.
 
     Parameters
     ----------
-    source
-        A store, or r as a (K, K) array.
     rows
-        Configurations to show; None for ``most`` evenly spread ones.
+        Configurations to show; None for up to ``most`` evenly spread ones.
     order
-        "hierarchical", "spectral" or "stored".
-    most
-        Largest number of rows when none are named.
-    ax
-        Axes to draw in; None makes a figure.
+        "hierarchical": the leaves of average linkage on 1 - r, turned so that neighbours are close.
+        "spectral": by the Fiedler vector of the graph with weights (1 + r) / 2. "stored": as it is.
     """
     total = _size(source)
     chosen = np.asarray(_spread(total, most) if rows is None else rows, dtype=np.int64)
@@ -84,20 +78,14 @@ def correlations(
     most: int = 400,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw the distribution of r over pairs of different configurations.
+    """Draw the distribution of r, of a store or a (K, K) array, over pairs of configurations.
 
-    Parameters
-    ----------
-    source
-        A store, or r as a (K, K) array.
-    bins
-        Bins between -1 and 1.
-    most
-        Largest number of rows looked at; each with all others.
-    ax
-        Axes to draw in; None makes a figure.
+    There are ``bins`` between -1 and 1. At most ``most`` configurations are looked at, each with
+    all others.
     """
-    values, rows = _pairs(source, most)
+    rows = _spread(_size(source), most)
+    r = _rows_of(source, rows)
+    values = r[np.arange(r.shape[1]) != rows[:, None]]  # no configuration with itself
     ax = axes_or_new(ax, (WIDTH * 0.75, 3.2))
     edges = np.linspace(-1.0, 1.0, bins + 1)
     share, _ = np.histogram(values, edges)
@@ -107,22 +95,13 @@ def correlations(
         ax.axvline(level, color=FAINT, linewidth=0.8, linestyle="--")
         part = 100.0 * np.count_nonzero(values > level) / values.size
         ax.annotate(
-            f"{part:.2g} % above {level:g}",
-            (level, 1.0),
-            xycoords=("data", "axes fraction"),
-            xytext=(-3, -3),
-            textcoords="offset points",
-            rotation=90,
-            ha="right",
-            va="top",
+            f"{part:.2g} % above {level:g}", (level, 1.0), xycoords=("data", "axes fraction"),
+            xytext=(-3, -3), textcoords="offset points", rotation=90, ha="right", va="top",
             fontsize=SMALL,
-        )
+        )  # fmt: skip
     ax.set_xlim(-1.0, 1.0)
-    ax.set_xlabel("correlation r of two fields")
-    ax.set_ylabel(f"pairs (% per {2.0 / bins:.2g})")
-    ax.set_title(f"r over the pairs of {_part(len(rows), _size(source))}", fontsize=SMALL + 2)
-    tidy(ax)
-    return figure_of(ax)
+    title = f"r over the pairs of {_part(len(rows), r.shape[1])}"
+    return finish(ax, title, "correlation r of two fields", f"pairs (% per {2.0 / bins:.2g})")
 
 
 def neighbourhoods(
@@ -132,41 +111,24 @@ def neighbourhoods(
     most: int = 1000,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw how many neighbours configurations have, for several levels of r.
+    """Draw how many neighbours configurations of a store or a (K, K) array of r have.
 
-    Parameters
-    ----------
-    source
-        A store, or r as a (K, K) array.
-    levels
-        Neighbours are those with r above a level; the configuration itself does not count.
-    most
-        Largest number of configurations looked at.
-    ax
-        Axes to draw in; None makes a figure.
+    Neighbours are those with r above one of the ``levels``; the configuration itself does not
+    count. At most ``most`` configurations are looked at.
     """
     rows = _spread(_size(source), most)
     sizes = neighbourhood_sizes(_rows_of(source, rows), levels)
     ax = axes_or_new(ax, (WIDTH * 0.75, 3.2))
     share = 100.0 * np.arange(1, len(rows) + 1) / len(rows)
     for k, level in enumerate(levels):
-        ax.step(
-            np.sort(sizes[:, k]),
-            share,
-            where="post",
-            color=SERIES[k % len(SERIES)],
-            linestyle=DASHES[k % len(DASHES)],
-            label=f"r > {level:g}: median {int(np.median(sizes[:, k]))}",
-        )
+        label = f"r > {level:g}: median {int(np.median(sizes[:, k]))}"
+        ax.step(np.sort(sizes[:, k]), share, where="post", label=label, **series(k))
     ax.set_xscale("symlog", linthresh=1.0)
     ax.set_xlim(left=0.0)
     ax.set_ylim(0.0, 102.0)
-    ax.set_xlabel("number of neighbours")
-    ax.set_ylabel("configurations, cumulative (%)")
-    ax.set_title(f"neighbourhoods of {_part(len(rows), _size(source))}", fontsize=SMALL + 2)
     ax.legend(frameon=False, fontsize=SMALL)
-    tidy(ax)
-    return figure_of(ax)
+    title = f"neighbourhoods of {_part(len(rows), _size(source))}"
+    return finish(ax, title, "number of neighbours", "configurations, cumulative (%)")
 
 
 def neighbourhood_sizes(r: NDArray[Any], levels: Sequence[float]) -> NDArray[np.int64]:
@@ -195,8 +157,6 @@ def embedding(
         Configurations to ring; up to six are named as well.
     axes
         Which principal axes to show.
-    ax
-        Axes to draw in; None makes a figure.
 
     Notes
     -----
@@ -204,7 +164,7 @@ def embedding(
     of the angle between two points. The picture is the projection onto principal axes, so points
     near the rim are shown nearly as they are, others lie mostly in other directions.
     """
-    z = _unit_rows(source)
+    z = np.asarray(source.embedding if _is_store(source) else source, dtype=np.float64)
     flat, share = principal_axes(z, axes)
     ax = axes_or_new(ax, (5.6, 4.6))
     if reference is None:
@@ -212,16 +172,9 @@ def embedding(
     else:
         row = _row(source, reference)
         points = ax.scatter(
-            flat[:, 0],
-            flat[:, 1],
-            c=z @ z[row],
-            s=8,
-            cmap=DIVERGING,
-            vmin=-1.0,
-            vmax=1.0,
-            linewidths=0.2,
-            edgecolors=FAINT,
-        )
+            flat[:, 0], flat[:, 1], c=z @ z[row], s=8, cmap=DIVERGING, vmin=-1.0, vmax=1.0,
+            linewidths=0.2, edgecolors=FAINT,
+        )  # fmt: skip
         name = _name(source, row)
         figure_of(ax).colorbar(points, ax=ax, label=f"correlation r with {name}")
         _ring(ax, flat[row], name)
@@ -255,14 +208,44 @@ def _ring(ax: Axes, point: FloatArray, name: str) -> None:
     x, y = point
     ax.scatter(x, y, s=70, facecolors="none", edgecolors=INK, linewidths=1.3, zorder=4)
     ax.annotate(
-        name,
-        (x, y),
-        xytext=(7, 5),
-        textcoords="offset points",
-        fontsize=SMALL,
-        path_effects=halo(),
-        zorder=5,
-    )
+        name, (x, y), xytext=(7, 5), textcoords="offset points", fontsize=SMALL,
+        path_effects=halo(), zorder=5,
+    )  # fmt: skip
+
+
+# -- orders in which r shows its blocks ------------------------------------------------------------
+
+
+def ordered(r: FloatArray, order: str) -> NDArray[np.int64]:
+    """Return the permutation (m,) of the rows of r (m, m), as :func:`heat_map` names them."""
+    if order not in _ORDERS:
+        raise ConfigurationError(f"order {order!r} is not one of {', '.join(_ORDERS)}")
+    return np.arange(len(r)) if len(r) < 3 else _ORDERS[order](np.clip(r, -1.0, 1.0))
+
+
+def _hierarchical(r: FloatArray) -> NDArray[np.int64]:
+    from scipy.cluster.hierarchy import leaves_list, linkage
+
+    upper = np.triu_indices(len(r), 1)
+    tree = linkage(1.0 - r[upper], method="average", optimal_ordering=True)
+    return np.asarray(leaves_list(tree), dtype=np.int64)
+
+
+def _spectral(r: FloatArray) -> NDArray[np.int64]:
+    weight = 0.5 * (1.0 + r)
+    laplacian = np.diag(weight.sum(axis=1)) - weight
+    _, vectors = np.linalg.eigh(laplacian)
+    fiedler = vectors[:, 1]
+    # The sign of an eigenvector is free; the first row comes in the first half.
+    fiedler = fiedler if fiedler[0] <= 0.0 else -fiedler
+    return np.argsort(fiedler, kind="stable")
+
+
+_ORDERS: dict[str, Callable[[FloatArray], NDArray[np.int64]]] = {
+    "hierarchical": _hierarchical,
+    "spectral": _spectral,
+    "stored": lambda r: np.arange(len(r)),
+}
 
 
 # -- where r comes from ---------------------------------------------------------------------------
@@ -270,10 +253,6 @@ def _ring(ax: Axes, point: FloatArray, name: str) -> None:
 
 def _is_store(source: "Store | ArrayLike") -> TypeGuard["Store"]:
     return hasattr(source, "row")
-
-
-def _unit_rows(source: "Store | ArrayLike") -> FloatArray:
-    return np.asarray(source.embedding if _is_store(source) else source, dtype=np.float64)
 
 
 def _size(source: "Store | ArrayLike") -> int:
@@ -295,15 +274,6 @@ def _rows_of(source: "Store | ArrayLike", rows: NDArray[np.int64]) -> NDArray[An
     if _is_store(source):
         return np.stack([source.row(int(row)) for row in rows])
     return np.asarray(source)[rows]
-
-
-def _pairs(source: "Store | ArrayLike", most: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Return r of some configurations with all others but themselves, and their rows."""
-    rows = _spread(_size(source), most)
-    r = _rows_of(source, rows)
-    other = np.ones(r.shape, dtype=bool)
-    other[np.arange(len(rows)), rows] = False
-    return r[other], rows
 
 
 def _row(source: "Store | ArrayLike", configuration: int | str) -> int:

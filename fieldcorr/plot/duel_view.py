@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from fieldcorr.errors import DuelError
 from fieldcorr.plot.style import (
-    DASHES,
     FAINT,
     INK,
     SERIES,
@@ -25,10 +24,9 @@ from fieldcorr.plot.style import (
     FloatArray,
     SubFigure,
     axes_or_new,
-    figure_of,
+    finish,
     new_figure,
-    root_figure,
-    tidy,
+    series,
 )
 
 if TYPE_CHECKING:
@@ -56,30 +54,36 @@ def regret(
         An experiment, or the CSV file that it wrote.
     band
         Half width of the shaded bands in standard deviations over trials; 0 for none.
-    ax
-        Axes to draw in; None makes a figure.
     """
     curves = list(_curves(experiment))
     ax = axes_or_new(ax, (WIDTH, 3.6))
     for k, (name, mean, deviation) in enumerate(curves):
         t = np.arange(1, len(mean) + 1)
-        colour, dash = SERIES[k % len(SERIES)], DASHES[k % len(DASHES)]
-        ax.plot(t, mean, color=colour, linestyle=dash, label=f"{name}: {mean[-1]:.3f}")
-        if band > 0.0:
-            low, high = (
-                np.clip(mean + side * band * deviation, 0.0, CHANCE) for side in (-1.0, 1.0)
-            )
-            ax.fill_between(t, low, high, color=colour, alpha=0.12, linewidth=0)
+        half = band * deviation if band > 0.0 else None
+        _draw_band(ax, k, f"{name}: {mean[-1]:.3f}", t, mean, half, top=CHANCE)
     ax.axhline(CHANCE, color=FAINT, linewidth=0.8, linestyle=":")
     ax.set_xlim(1, max(len(mean) for _, mean, _ in curves))
     ax.set_ylim(0.0, 0.56)
-    ax.set_xlabel("duel t")
-    ax.set_ylabel("regret of the arms played, \u03b5")
-    shade = f"; shaded: \u00b1{band:g} standard deviation over trials" if band > 0.0 else ""
-    ax.set_title(f"stepwise regret{shade}", fontsize=SMALL + 2)
     ax.legend(frameon=False, fontsize=SMALL, title="at the end", title_fontsize=SMALL)
-    tidy(ax)
-    return figure_of(ax)
+    shade = f"; shaded: \u00b1{band:g} standard deviation over trials" if band > 0.0 else ""
+    return finish(ax, f"stepwise regret{shade}", "duel t", "regret of the arms played, \u03b5")
+
+
+def _draw_band(
+    ax: Axes,
+    k: int,
+    label: str,
+    t: NDArray[np.int64],
+    middle: FloatArray,
+    half: FloatArray | None,
+    *,
+    top: float,
+) -> None:
+    """Draw the k-th line with a band of a half width around it, cut off at 0 and ``top``."""
+    (line,) = ax.plot(t, middle, label=label, **series(k))
+    if half is not None:
+        low, high = np.clip([middle - half, middle + half], 0.0, top)
+        ax.fill_between(t, low, high, color=line.get_color(), alpha=0.12, linewidth=0)
 
 
 def _curves(
@@ -115,36 +119,24 @@ def _read_curves(path: Path) -> dict[str, list[tuple[float, float]]]:
 
 @dataclass(frozen=True, eq=False)
 class Course:
-    """How a session went, after 0, 1, ... events that compare arms.
-
-    Attributes
-    ----------
-    duels, left : (n,) int
-        Comparisons so far, and arms still in the set.
-    arms : (m,) int
-        The arms followed.
-    estimate, radius : (n, m)
-        Their share of wins and its radius; NaN once an arm has been eliminated.
-    """
+    """How a session went, after 0, 1, ... n - 1 events that compare arms."""
 
     duels: NDArray[np.int64]
+    """Comparisons so far, (n,)."""
     left: NDArray[np.int64]
+    """Arms still in the set, (n,)."""
     arms: NDArray[np.int64]
+    """The arms followed, (m,)."""
     estimate: FloatArray
+    """Their share of wins, (n, m); NaN once an arm has been eliminated."""
     radius: FloatArray
+    """The radius of that share, (n, m)."""
 
 
 def course(engine: "Engine", *, arms: Sequence[int] | None = None, follow: int = 4) -> Course:
-    """Replay a session and take down how it narrowed.
+    """Replay a session, which is not changed, and take down how it narrowed.
 
-    Parameters
-    ----------
-    engine
-        The engine as it is now; it is not changed.
-    arms
-        Arms to follow; None for the ``follow`` best of those left.
-    follow
-        How many to follow when none are named.
+    ``arms`` are followed; None for the ``follow`` best of those left.
     """
     chosen = np.asarray(engine.survivors.arm[:follow] if arms is None else arms, dtype=np.int64)
     again = engine.fresh()
@@ -176,10 +168,6 @@ def narrowing(
         The engine of a session: ``session.engine``, or what ``read_session`` returns.
     arms
         Arms to follow; None for the ``follow`` best of those left.
-    follow
-        How many to follow when none are named.
-    figure
-        Figure to fill; None makes one.
     """
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
@@ -193,23 +181,20 @@ def narrowing(
     upper.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     upper.yaxis.set_minor_formatter(NullFormatter())
     upper.set_ylim(max(0.7, 0.7 * went.left.min()), 1.4 * went.left.max())
-    upper.set_ylabel("configurations left")
-    upper.set_title(f"{went.left[0]} configurations, {went.left[-1]} left", fontsize=SMALL + 2)
     upper.annotate(
         str(went.left[-1]), (went.duels[-1], went.left[-1]), xytext=(4, 0), va="center",
         textcoords="offset points", fontsize=SMALL,
     )  # fmt: skip
     for k, arm in enumerate(went.arms):
-        _draw_arm(lower, went, k, engine.source.label(int(arm)))
+        label, radius = engine.source.label(int(arm)), went.radius[:, k]
+        _draw_band(lower, k, label, went.duels, went.estimate[:, k], radius, top=1.0)
     lower.axhline(0.5, color=FAINT, linewidth=0.8, linestyle=":")
     lower.set_ylim(0.0, 1.0)
-    lower.set_ylabel("share of wins, estimated")
-    lower.set_xlabel("duels")
     if len(went.arms):
         lower.legend(frameon=False, fontsize=SMALL, loc="lower right", ncols=2, labelcolor=INK)
-    for ax in (upper, lower):
-        tidy(ax)
-    return root_figure(figure)
+    title = f"{went.left[0]} configurations, {went.left[-1]} left"
+    finish(upper, title, "", "configurations left")
+    return finish(lower, "", "duels", "share of wins, estimated")
 
 
 def _followed(engine: "Engine", arms: NDArray[np.int64]) -> FloatArray:
@@ -221,11 +206,3 @@ def _followed(engine: "Engine", arms: NDArray[np.int64]) -> FloatArray:
         if place.size and ranked.count[place[0]] > 0.0:
             out[:, k] = ranked.estimate[place[0]], ranked.radius[place[0]]
     return out
-
-
-def _draw_arm(ax: Axes, went: Course, k: int, name: str) -> None:
-    colour, dash = SERIES[k % len(SERIES)], DASHES[k % len(DASHES)]
-    middle, radius = went.estimate[:, k], went.radius[:, k]
-    ax.plot(went.duels, middle, color=colour, linestyle=dash, label=name)
-    low, high = np.clip(middle - radius, 0.0, 1.0), np.clip(middle + radius, 0.0, 1.0)
-    ax.fill_between(went.duels, low, high, color=colour, alpha=0.12, linewidth=0)

@@ -20,8 +20,7 @@ from fieldcorr.plot.style import (
     Axes,
     Figure,
     axes_or_new,
-    figure_of,
-    tidy,
+    finish,
 )
 
 _FIGURES = ("median", "p99", "maximum")
@@ -42,8 +41,6 @@ def mesh_study(
         The JSON file that ``scripts/study`` writes, or its content.
     drive
         "voltage" or "current".
-    ax
-        Axes to draw in; None makes a figure.
     """
     variants = _read_study(study)
     ax = axes_or_new(ax, (WIDTH, 1.3 + 0.36 * len(variants)))
@@ -59,11 +56,8 @@ def mesh_study(
     ax.tick_params(axis="y", labelsize=SMALL)
     ax.set_ylim(len(variants) - 0.5, -0.5)
     ax.set_xscale("log")
-    ax.set_xlabel("change of r over all pairs, |\u0394r|")
-    ax.set_title(f"what moves r ({drive} drive)", fontsize=SMALL + 2)
     ax.legend(frameon=False, fontsize=SMALL, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    tidy(ax)
-    return figure_of(ax)
+    return finish(ax, f"what moves r ({drive} drive)", "change of r over all pairs, |\u0394r|", "")
 
 
 def _read_study(study: Mapping[str, Any] | str | Path) -> list[Any]:
@@ -107,8 +101,6 @@ def convergence(
         Orders by name; a dashed line of that slope goes through the finest point.
     unit
         Unit of ``sizes``, for the label.
-    ax
-        Axes to draw in; None makes a figure.
     """
     h = np.asarray(sizes, dtype=np.float64)
     ax = axes_or_new(ax, (WIDTH * 0.7, 3.4))
@@ -125,12 +117,9 @@ def convergence(
     ax.set_yscale("log")
     ax.set_xticks(h, [f"{value:.3g}" for value in h])
     ax.minorticks_off()
-    ax.set_xlabel("element size h" + (f" ({unit})" if unit else ""))
-    ax.set_ylabel("relative error")
-    ax.set_title("convergence; dashed: theory" if theory else "convergence", fontsize=SMALL + 2)
     ax.legend(frameon=False, fontsize=SMALL, labelcolor=INK)
-    tidy(ax)
-    return figure_of(ax)
+    title = "convergence; dashed: theory" if theory else "convergence"
+    return finish(ax, title, "element size h" + (f" ({unit})" if unit else ""), "relative error")
 
 
 def observed_order(sizes: ArrayLike, errors: ArrayLike) -> float:

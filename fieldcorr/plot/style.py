@@ -89,10 +89,18 @@ def scaled(limit: float, unit: str) -> tuple[float, str]:
     return factor, f"{letter}{unit}"
 
 
-def tidy(ax: Axes) -> None:
-    """Leave only the lower and the left frame line."""
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
+def series(k: int) -> dict[str, Any]:
+    """Return colour and dashes of the k-th line of a picture."""
+    return {"color": SERIES[k % len(SERIES)], "linestyle": DASHES[k % len(DASHES)]}
+
+
+def finish(ax: Axes, title: str, x: str, y: str) -> Figure:
+    """Write title and labels, leave only the lower and the left frame line, return the figure."""
+    ax.set_title(title, fontsize=SMALL + 2)
+    ax.set_xlabel(x)
+    ax.set_ylabel(y)
+    ax.spines[["top", "right"]].set_visible(False)
+    return figure_of(ax)
 
 
 def halo() -> "list[AbstractPathEffect]":

@@ -57,7 +57,7 @@ class Store(StoreFile):
         return f"Store({str(self.path)!r}: {len(self)} configurations, rank {self.rank})"
 
     def _repr_html_(self) -> str:
-        from fieldcorr.notebook import store_card
+        from fieldcorr.notebook.cards import store_card
 
         return store_card(self)
 

@@ -105,6 +105,7 @@ FILLING = """
 """
 
 
+@pytest.mark.slow
 def test_processes_may_fill_it_at_the_same_time(tmp_path: Path) -> None:
     command = [sys.executable, "-c", textwrap.dedent(FILLING), str(tmp_path)]
     jobs = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(3)]

@@ -97,6 +97,7 @@ def test_rules_that_leave_nothing_are_an_error() -> None:
     assert "active_max" in text
 
 
+@pytest.mark.slow
 def test_check_says_sound_or_names_what_is_not(store: Store, tmp_path: Path) -> None:
     code, text = invoke("check", str(store.path))
     assert (code, text.strip()) == (0, f"{store.path}: sound")

@@ -42,6 +42,7 @@ def test_provenance_says_where_it_came_from(store: Store, small_model: Model) ->
     assert {"lead fields", "embedding", "correlation"} <= set(run["seconds"])
 
 
+@pytest.mark.slow
 def test_fields_are_not_solved_again_when_the_rules_change(
     store: Store,
     bundled_model: Model,
@@ -63,6 +64,7 @@ def test_fields_are_not_solved_again_when_the_rules_change(
         precompute(changed, tmp_path / "x.h5", mesh="tiny", cache=cache, estimate=False)
 
 
+@pytest.mark.slow
 def test_a_damaged_cache_is_solved_again(
     store: Store, small_model: Model, cache: Path, tmp_path: Path
 ) -> None:
@@ -123,6 +125,7 @@ def test_every_kind_of_model_gives_a_sound_store(
         np.testing.assert_array_equal(made.currents_of(text), -made.currents_of("0- 5+"))
 
 
+@pytest.mark.slow
 def test_the_case_is_one_more_contact(small_model: Model, tmp_path: Path) -> None:
     model = small_model.replace({"boundary.outer": "case", "configurations.case": "anode"})
     path = tmp_path / "case.h5"

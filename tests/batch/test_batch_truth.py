@@ -2,6 +2,7 @@
 
 import basix
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 from fieldcorr.batch.estimate import compare, spread, summary
@@ -52,6 +53,7 @@ def test_equal_weights_give_numpy_corrcoef(store: Store, solved: LeadField) -> N
     np.testing.assert_allclose(correlation_reference(potential, times), want, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_r_and_currents_agree_with_direct_solves(
     store: Store, solved: LeadField, small_model: Model
 ) -> None:

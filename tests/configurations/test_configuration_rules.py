@@ -1,6 +1,5 @@
 """Rules: counts and rows against brute force, the real array, and errors that name the rule."""
 
-from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import combinations, product
 from typing import Any
@@ -12,39 +11,21 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from fieldcorr.configurations import rules as module
+from fieldcorr.configurations.constraints import constraints_of, settings_of
 from fieldcorr.configurations.rules import (
     PRESETS,
     ContactGrid,
     count,
     enumerate_configurations,
-    iterate_configurations,
 )
 from fieldcorr.configurations.text import configuration_ids, format_configuration
 from fieldcorr.errors import ConfigurationError
+from fieldcorr.model import Rules
 
 
-@dataclass(frozen=True)
-class Given:
-    """Rules as a model gives them."""
-
-    preset: str = "all"
-    active_min: int | None = None
-    active_max: int | None = None
-    cathodes_min: int | None = None
-    cathodes_max: int | None = None
-    anodes_min: int | None = None
-    anodes_max: int | None = None
-    excluded: tuple[str, ...] = ()
-    off: tuple[str, ...] = ()
-    on: dict[str, str] = field(default_factory=dict)
-    adjacent: str | None = None
-    extent_max_mm: float | None = None
-    connected: tuple[str, ...] | None = None
-    guarded: str | None = None
-    symmetric: bool = False
-    case: str | None = None
-    include: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = ()
+def given_rules(**keys: Any) -> Rules:
+    """Return rules as they are, without the checks of a model file."""
+    return Rules.model_construct(**{"preset": "all", **keys})
 
 
 def grid(*columns: list[float], width: float = 3.0, case: bool = False) -> ContactGrid:
@@ -118,7 +99,7 @@ def facts(number: int) -> list[dict[str, Any]]:
     return found
 
 
-def satisfies(known: dict[str, Any], rules: Given) -> bool:
+def satisfies(known: dict[str, Any], rules: Rules) -> bool:
     """Tell in plain words whether a configuration obeys the rules."""
     value: dict[str, int] = known["value"]
     number: dict[str, int] = known["number"]
@@ -164,7 +145,7 @@ def _images(contacts: ContactGrid) -> list[tuple[int, int]]:
     return [(e, found.get((twice - place[e, 0], place[e, 2]), -1)) for e in body]
 
 
-def brute_force(rules: Given, number: int) -> NDArray[np.int8]:
+def brute_force(rules: Rules, number: int) -> NDArray[np.int8]:
     rows = [known["row"] for known in facts(number) if satisfies(known, rules)]
     found = np.array(rows, dtype=np.int8).reshape(-1, ARRAYS[number][0].size)
     return found[np.argsort(configuration_ids(found))]
@@ -174,7 +155,7 @@ def brute_force(rules: Given, number: int) -> NDArray[np.int8]:
 least = st.sampled_from([None, None, None, None, 1, 2, 3])
 most = st.sampled_from([None, None, None, 1, 2, 3, 4, 5])
 rule_sets = st.builds(
-    Given,
+    given_rules,
     active_min=least,
     active_max=most,
     cathodes_min=least,
@@ -195,10 +176,10 @@ rule_sets = st.builds(
 @pytest.mark.slow
 @settings(max_examples=400)
 @given(rule_sets, st.integers(0, len(ARRAYS) - 1), st.booleans())
-def test_every_rule_against_brute_force(rules: Given, number: int, symmetric: bool) -> None:
+def test_every_rule_against_brute_force(rules: Rules, number: int, symmetric: bool) -> None:
     contacts, _ = ARRAYS[number]
     if symmetric and contacts is not DIAMOND:
-        rules = replace(rules, symmetric=True)
+        rules = rules.model_copy(update={"symmetric": True})
     wanted = brute_force(rules, number)
     if len(wanted) == 0:
         with pytest.raises(ConfigurationError, match="removed the last"):
@@ -226,7 +207,7 @@ def test_the_paddle_is_read_the_same_however_it_lies() -> None:
     assert np.array_equal(tilted.neighbours, PADDLE.neighbours)
     assert np.array_equal(tilted.mirror, PADDLE.mirror)
     assert tilted.guards == PADDLE.guards
-    extent = Given(extent_max_mm=8.5, preset="up-to-three")
+    extent = given_rules(extent_max_mm=8.5, preset="up-to-three")
     assert count(extent, tilted) == count(extent, PADDLE)
 
 
@@ -244,15 +225,13 @@ def test_the_paddle_is_read_the_same_however_it_lies() -> None:
     ],
 )
 def test_presets_leave_what_their_description_says(preset: str, wanted: int) -> None:
-    assert count(Given(preset=preset), PADDLE) == wanted
+    assert count(given_rules(preset=preset), PADDLE) == wanted
     assert f"({wanted:,})".replace(",", " ") in PRESETS[preset].description
     if wanted < 5000:
-        assert len(enumerate_configurations(Given(preset=preset), PADDLE)) == wanted
+        assert len(enumerate_configurations(given_rules(preset=preset), PADDLE)) == wanted
 
 
 def test_every_preset_is_tested_and_known_to_the_model() -> None:
-    from fieldcorr.model import Rules
-
     for name in PRESETS:
         assert count(Rules.model_validate({"preset": name}), PADDLE) > 0
     with pytest.raises(ValueError, match="preset"):
@@ -260,47 +239,45 @@ def test_every_preset_is_tested_and_known_to_the_model() -> None:
 
 
 def test_a_key_of_the_model_overrides_the_preset() -> None:
-    assert count(Given(preset="up-to-three", active_max=2), PADDLE) == 240
-    assert count(Given(preset="programmer", adjacent="any"), PADDLE) == 240 + 120 * 14
+    assert count(given_rules(preset="up-to-three", active_max=2), PADDLE) == 240
+    assert count(given_rules(preset="programmer", adjacent="any"), PADDLE) == 240 + 120 * 14
 
 
 def test_closed_form_equals_the_walk() -> None:
-    rules = Given(excluded=("1",), on={"3": "any"}, cathodes_max=2, active_min=3, active_max=5)
-    walked = sum(len(rows) for rows in iterate_configurations(rules, PADDLE, block=1000))
-    assert count(rules, PADDLE) == walked
+    rules = given_rules(
+        excluded=("1",), on={"3": "any"}, cathodes_max=2, active_min=3, active_max=5
+    )
+    constraints = constraints_of(settings_of(rules), PADDLE)
+    assert constraints.only_counts
+    assert count(rules, PADDLE) == module._walk(constraints, constraints.allowed)
 
 
 def test_large_spaces_are_counted_by_walk() -> None:
     # No closed form: all subsets with both groups connected on the paddle.
-    assert count(Given(connected=("cathodes", "anodes")), PADDLE) == 926_096
+    assert count(given_rules(connected=("cathodes", "anodes")), PADDLE) == 926_096
 
 
 def test_closed_form_has_no_overflow() -> None:
     large = grid([8.0 * n for n in range(39)])
-    assert count(Given(), large) == 3**39 - 2 * 2**39 + 1
+    assert count(given_rules(), large) == 3**39 - 2 * 2**39 + 1
 
 
 def test_rows_are_in_ascending_order_of_id() -> None:
-    ids = configuration_ids(enumerate_configurations(Given(preset="up-to-three"), PADDLE))
+    ids = configuration_ids(enumerate_configurations(given_rules(preset="up-to-three"), PADDLE))
     assert (np.diff(ids) > 0).all()
 
 
-@given(st.integers(1, 300))
-def test_blocks_together_are_the_whole(block: int) -> None:
-    rules = Given(include=("0- 1+ 2+ 3+ 4+ 5+",), exclude=("0- 1+",), active_max=3)
-    blocks = list(iterate_configurations(rules, PAIRS, block=block))
-    np.testing.assert_array_equal(np.concatenate(blocks), enumerate_configurations(rules, PAIRS))
-
-
-def texts(rules: Given, contacts: ContactGrid) -> list[str]:
+def texts(rules: Rules, contacts: ContactGrid) -> list[str]:
     return [
         format_configuration(r, contacts.names) for r in enumerate_configurations(rules, contacts)
     ]
 
 
 def test_lists_add_and_take_away() -> None:
-    bare = texts(Given(active_max=2), PAIRS)
-    changed = Given(active_max=2, include=("0- 1+ 2+", "0- 1+"), exclude=("3- 4+", "0- 1- 2+"))
+    bare = texts(given_rules(active_max=2), PAIRS)
+    changed = given_rules(
+        active_max=2, include=("0- 1+ 2+", "0- 1+"), exclude=("3- 4+", "0- 1- 2+")
+    )
     found = texts(changed, PAIRS)
     assert set(found) == set(bare) - {"3- 4+"} | {"0- 1+ 2+"}
     assert count(changed, PAIRS) == len(found) == len(bare)
@@ -314,7 +291,7 @@ def _row(text: str, contacts: ContactGrid) -> NDArray[np.int8]:
 
 
 def test_an_included_configuration_may_come_last() -> None:
-    assert texts(Given(on={"5": "+"}, active_max=2, include=("0+ 5-",)), PAIRS)[-1] == "0+ 5-"
+    assert texts(given_rules(on={"5": "+"}, active_max=2, include=("0+ 5-",)), PAIRS)[-1] == "0+ 5-"
 
 
 @pytest.mark.parametrize(
@@ -330,7 +307,7 @@ def test_an_included_configuration_may_come_last() -> None:
     ],
 )
 def test_the_rule_that_removed_the_last_is_named(change: dict[str, Any], said: str) -> None:
-    rules = Given(**{"preset": "up-to-three", **change})
+    rules = given_rules(**{"preset": "up-to-three", **change})
     with pytest.raises(ConfigurationError) as caught:
         enumerate_configurations(rules, PADDLE)
     assert said in str(caught.value)
@@ -338,7 +315,7 @@ def test_the_rule_that_removed_the_last_is_named(change: dict[str, Any], said: s
 
 
 def test_a_list_may_remove_the_last_too() -> None:
-    rules = Given(on={"0": "-", "1": "+"}, active_max=2, exclude=("0- 1+",))
+    rules = given_rules(on={"0": "-", "1": "+"}, active_max=2, exclude=("0- 1+",))
     with pytest.raises(ConfigurationError, match="exclude removed the last 1"):
         count(rules, PAIRS)
 
@@ -346,10 +323,8 @@ def test_a_list_may_remove_the_last_too() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"preset": "some"}, "preset = 'some'"),
         ({"excluded": ("77",)}, "excluded: '77' is not a contact"),
         ({"on": {"77": "-"}}, "on: '77' is not a contact"),
-        ({"on": {"1": "x"}}, "'x'"),
         ({"cathodes_min": 0}, "cathodes_min = 0"),
         ({"anodes_min": 0}, "anodes_min = 0"),
         ({"include": ("0- 1-",)}, "include: '0- 1-' needs an anode"),
@@ -359,25 +334,25 @@ def test_a_list_may_remove_the_last_too() -> None:
 )
 def test_wrong_rules_say_what_is_wrong(change: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
-        count(Given(**change), PAIRS)
+        count(given_rules(**change), PAIRS)
     assert said in str(caught.value)
 
 
 def test_an_array_without_mirror_image_cannot_be_symmetric() -> None:
     with pytest.raises(ConfigurationError, match="'0' has no mirror image"):
-        count(Given(symmetric=True), DIAMOND)
+        count(given_rules(symmetric=True), DIAMOND)
 
 
 def test_a_walk_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_STEPS", 10_000)
     with pytest.raises(ConfigurationError, match="too many configurations of 16 contacts"):
-        count(Given(extent_max_mm=40.0), PADDLE)
+        count(given_rules(extent_max_mm=40.0), PADDLE)
 
 
 def test_sets_too_large_for_a_table_hang_together_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
     from fieldcorr.configurations import constraints
 
-    rules = Given(connected=("cathodes", "anodes"), active_max=4)
+    rules = given_rules(connected=("cathodes", "anodes"), active_max=4)
     with_table = enumerate_configurations(rules, PADDLE)
     monkeypatch.setattr(constraints, "_TABLE_CONTACTS", 4)
     np.testing.assert_array_equal(enumerate_configurations(rules, PADDLE), with_table)
@@ -389,4 +364,4 @@ def test_positions_must_match_names() -> None:
     with pytest.raises(ConfigurationError, match="finite"):
         ContactGrid(("0", "1"), np.full((2, 3), np.nan))
     with pytest.raises(ConfigurationError, match="1 contacts"):
-        count(Given(), ContactGrid(("0",), np.zeros((1, 3))))
+        count(given_rules(), ContactGrid(("0",), np.zeros((1, 3))))

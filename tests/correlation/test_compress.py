@@ -20,6 +20,7 @@ def smooth_rows(seed: int, count: int, columns: int, decay: float) -> NDArray[np
     return np.asarray(z / np.linalg.norm(z, axis=1)[:, None])
 
 
+@pytest.mark.slow
 @given(seeds, st.integers(9, 90), st.sampled_from([0.3, 0.6, 0.8]), st.floats(1e-9, 1e-2))
 def test_r_changes_by_no_more_than_the_tolerance(
     seed: int, count: int, decay: float, tolerance: float

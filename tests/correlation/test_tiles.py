@@ -134,6 +134,7 @@ def test_rows_go_where_they_are_told() -> None:
     assert np.array_equal(out, np.eye(20, dtype=np.float32)[3:8])
 
 
+@pytest.mark.slow
 @given(
     embeddings(least=1),
     st.sampled_from([0.0, -0.5, 0.3, 0.999, -2.0]),
@@ -146,6 +147,7 @@ def test_neighbourhoods_follow_their_definition(
     assert found == reference_neighbours(whole(z), threshold, top)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("top", [None, 5])
 def test_neighbourhood_bytes_do_not_depend_on_threads_or_memory(top: int | None) -> None:
     rng = np.random.default_rng(9)

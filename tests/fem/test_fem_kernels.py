@@ -124,6 +124,7 @@ def test_values_that_are_not_finite_are_not_lost(bad: float) -> None:
     assert not np.isfinite(dots.sum(axis=0)[3])
 
 
+@pytest.mark.slow
 def test_sums_do_not_depend_on_the_number_of_threads() -> None:
     n = 5000
     matrix, x = random_csr(n, n, 2), block(n, 2)

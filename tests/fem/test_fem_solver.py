@@ -154,6 +154,7 @@ print(hashlib.sha256(b"".join(part.tobytes() for part in inverse)).hexdigest())
 """
 
 
+@pytest.mark.slow
 def test_the_coarse_solve_does_not_depend_on_the_threads_of_blas() -> None:
     names = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
     found = {

@@ -125,6 +125,7 @@ def test_off_contacts_are_equipotential_and_carry_no_current(
     assert np.ptp(nodal[nodes]) < 1e-12 * np.ptp(nodal)
 
 
+@pytest.mark.slow
 def test_a_thin_contact_layer_tends_to_an_equipotential_contact(
     bundled_model: Model, tiny_mesh: Mesh, tiny_lead_field: LeadField
 ) -> None:

@@ -27,6 +27,7 @@ def spinal(request: pytest.FixtureRequest, bundled_model: Model) -> Mesh:
     return read_mesh(resolve_mesh(bundled_model, request.param))
 
 
+@pytest.mark.slow
 def test_mesh_fits_the_model(spinal: Mesh, bundled_model: Model) -> None:
     names = (*bundled_model.device.contact_names, "outer", "case")
     report = check_mesh(spinal, tissues=tuple(bundled_model.tissues), contacts=names)

@@ -54,6 +54,7 @@ changes = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(changes)
 @settings(max_examples=50)
 def test_changed_model_survives_its_own_text(change: dict[str, Any]) -> None:

@@ -35,6 +35,7 @@ def least_distance(corners: NDArray[np.float64], dura: Ellipse) -> float:
     return float(distance.min())
 
 
+@pytest.mark.slow
 @given(
     yaw=st.floats(-45.0, 45.0),
     pitch=st.floats(-25.0, 25.0),

@@ -8,8 +8,7 @@ from matplotlib.figure import Figure
 
 from fieldcorr import plot
 from fieldcorr.errors import ConfigurationError, CorrelationError
-from fieldcorr.plot.correlation_view import neighbourhood_sizes, principal_axes
-from fieldcorr.plot.ordering import ordered
+from fieldcorr.plot.correlation_view import neighbourhood_sizes, ordered, principal_axes
 from fieldcorr.store import Store
 
 

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from fieldcorr.errors import ConfigurationError
+from fieldcorr.layout import ArrayLayout, layout_of
 from fieldcorr.leadfield import LeadField
 from fieldcorr.mesh import Mesh
 from fieldcorr.model import Model
-from fieldcorr.notebook import ArrayLayout, array_svg, layout_of
+from fieldcorr.notebook.svg import array_svg
 from fieldcorr.notebook.units import prefix, quantity
 from fieldcorr.store import Store
 

@@ -27,6 +27,7 @@ def hanging(sound: Path, tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_it_says_what_the_check_in_this_process_says(sound: Path, tmp_path: Path) -> None:
     seen: dict[str, float] = {}
     assert check_apart(sound, progress=lambda stage, done: seen.__setitem__(stage, done)) == []
@@ -36,6 +37,7 @@ def test_it_says_what_the_check_in_this_process_says(sound: Path, tmp_path: Path
     assert check_apart(damaged) == check_store(damaged) != []
 
 
+@pytest.mark.slow
 def test_a_file_on_which_hdf5_hangs_is_a_finding(hanging: Path) -> None:
     found = [str(finding) for finding in check_apart(hanging, patience=20.0)]
     assert found
@@ -55,6 +57,7 @@ def test_a_process_that_dies_is_a_finding(
     assert str(finding) == "structure: the HDF5 library crashed on it (SIGSEGV)"
 
 
+@pytest.mark.slow
 def test_the_command_ends_with_one_for_a_crash(hanging: Path, sound: Path) -> None:
     program = (
         "import sys; from fieldcorr.store import check\n"

@@ -94,6 +94,7 @@ def test_killed_during_the_last_steps(
     assert check_store(output) == []
 
 
+@pytest.mark.slow
 def test_an_interruption_loses_one_block(worker: Worker, changes: int, tmp_path: Path) -> None:
     output = tmp_path / "killed.h5"
     # Every block is a report, a removal, an fsync and a move: 20 blocks of 23 are there by then.

@@ -234,6 +234,7 @@ def test_blocks_of_other_code_are_not_used(
     assert content_hash(path) == content_hash(small_store)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["torn", "blank", "flipped", "of another name", "a link"])
 def test_damaged_blocks_are_made_again(damage: str, tmp_path: Path, small_store: Path) -> None:
     """Lost power may keep the name of a file and lose its bytes."""

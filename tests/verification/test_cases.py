@@ -17,6 +17,7 @@ def test_sphere_is_small() -> None:
     assert sphere_case()[0].dofs <= 60_000
 
 
+@pytest.mark.slow
 def test_cylinder_needs_the_volume_correction() -> None:
     right, lean = cylinder_case("cylinder")[0], cylinder_case("cylinder-uncorrected")[0]
     assert lean.dofs == right.dofs
