@@ -104,16 +104,17 @@ def check_fields(store: Store) -> Problems:
     """Mesh indices are in range; nodal fields agree with the samples."""
     if not store.has_fields:
         return
+    # Before the reader numbers the nodes: those of a flat cell are not as many as it expects.
+    mesh = store.array("/mesh/points"), store.array("/mesh/cells")
+    problems = [*_finite(store, "/leadfield/nodal"), *_flat_cells(*mesh)]
+    yield from problems
+    if problems:
+        return
     fields = store.fields
     if fields.tags.size and not (
         fields.tags.min() >= 0 and fields.tags.max() < len(fields.tissues)
     ):
         yield "/mesh/tags", "names a tissue that is not in /mesh/tissues"
-    mesh = fields.volume.space.mesh
-    problems = [*_finite(store, "/leadfield/nodal"), *_flat_cells(mesh.points, mesh.cells)]
-    yield from problems
-    if problems:
-        return
     points = store.array("/leadfield/points")
     chosen = _sample(len(points), SAMPLED_POINTS)
     stored = store.array("/leadfield/potential")[:, chosen]
@@ -125,6 +126,8 @@ def check_fields(store: Store) -> Problems:
 
 def _flat_cells(points: Floats, cells: NDArray[np.int32]) -> Problems:
     """Look for tetrahedra without volume: no point can be located in them."""
+    if not (np.isfinite(points).all() and ((cells >= 0) & (cells < len(points))).all()):
+        return  # the reader refuses these
     edges = points[cells[:, 1:]] - points[cells[:, :1]]
     volume = np.abs(np.linalg.det(edges))
     longest = np.linalg.norm(edges, axis=2).max(axis=1)

@@ -4,7 +4,7 @@ import basix
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldcorr.batch.estimate import compare, spread, summary
+from fieldcorr.batch.embed import compare, spread, summary
 from fieldcorr.correlation.reference import correlation_reference
 from fieldcorr.elements import NodalField, basis
 from fieldcorr.leadfield import LeadField, solve_configurations
