@@ -1,12 +1,43 @@
-"""Output files that appear complete or not at all, and never in the place of something else."""
+"""Output files that appear complete or not at all, and never in the place of something else.
 
+Every error of an fsync is fatal: after one the system may have dropped what it could not write,
+and a second fsync would not say so.
+"""
+
+import errno
+import io
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, BinaryIO
 
 from fieldcorr.errors import FieldcorrError
+
+_REASONS = {
+    errno.ENOSPC: "the disk is full",
+    getattr(errno, "EDQUOT", -1): "the disk quota is used up",
+    errno.EFBIG: "the file would be larger than allowed here",
+    errno.EROFS: "the file system is read-only",
+    errno.EACCES: "permission denied",
+    errno.EPERM: "permission denied",
+    errno.ENOENT: "the folder does not exist",
+    errno.ENOTDIR: "part of the path is not a folder",
+    errno.ELOOP: "part of the path is a symbolic link",
+}
+
+
+@contextmanager
+def writing(path: Path, error: type[FieldcorrError]) -> Iterator[None]:
+    """Turn an operating-system error into one line that names the path and the reason."""
+    try:
+        yield
+    except OSError as problem:
+        reason = _REASONS.get(
+            problem.errno or 0, problem.strerror or " ".join(str(problem).split())
+        )
+        raise error(f"{path}: cannot be written: {reason}") from problem
 
 
 @contextmanager
@@ -25,20 +56,19 @@ def write_beside(
     """
     kept = list(inputs)
     refuse_existing(target, error=error, force=force, inputs=kept)
-    try:
-        with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as folder:
-            yield Path(folder) / target.name
-            # The file of the target's name comes last: it refers to the others.
-            written = sorted(Path(folder).iterdir(), key=lambda file: file.name == target.name)
-            for file in written:
-                beside = target.parent / file.name
-                refuse_existing(beside, error=error, force=force, inputs=kept)
-            for file in written:
-                _flush(file)
-                os.replace(file, target.parent / file.name)
-    except OSError as problem:
-        reason = " ".join(str(problem.strerror or problem).split())
-        raise error(f"{target}: cannot be written: {reason}") from problem
+    with (
+        writing(target, error),
+        tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as folder,
+    ):
+        yield Path(folder) / target.name
+        # The file of the target's name comes last: it refers to the others.
+        written = sorted(Path(folder).iterdir(), key=lambda file: file.name == target.name)
+        for file in written:
+            refuse_existing(target.parent / file.name, error=error, force=force, inputs=kept)
+        for file in written:
+            with file.open("rb+") as opened:
+                os.fsync(opened.fileno())
+            os.replace(file, target.parent / file.name)
 
 
 def refuse_existing(
@@ -51,6 +81,83 @@ def refuse_existing(
         raise error(f"{target}: exists already; use --force to replace it")
 
 
-def _flush(file: Path) -> None:
-    with file.open("rb+") as opened:
-        os.fsync(opened.fileno())
+def write_durably(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    """Make a file that is either absent or whole: written beside its name, synced, then moved.
+
+    Several processes may do so at once: each has a draft of its own, which only its user can read.
+    """
+    fd, name = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}.", suffix=".new")
+    draft = Path(name)
+    try:
+        with open(fd, "wb") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def fsync_folder(folder: Path) -> None:
+    """Bring the names of a folder to the disk; only POSIX needs, and can do, this."""
+    if os.name != "posix":
+        return
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+class QuietFile(io.FileIO):
+    """A new file for HDF5 to write to, which keeps its first error instead of raising it.
+
+    HDF5 crashes when it closes a file whose last writes have failed, on a full disk for one. Here
+    it never learns of it: nothing more is written, and :meth:`require` raises the error.
+
+    Parameters
+    ----------
+    path
+        A name that is free; a link of that name is not followed.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, "x+")
+        self.error: OSError | None = None
+
+    def write(self, data: Any) -> int:
+        """Write all bytes at the position."""
+        view = memoryview(data).cast("B")
+        end = self.tell() + len(view)
+        while len(view) and self.error is None:
+            try:
+                view = view[super().write(view) :]
+            except OSError as error:
+                self.error = error
+        self.seek(end)
+        return memoryview(data).nbytes
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer from the position on; what could not be written reads as zeros."""
+        view = memoryview(buffer).cast("B")
+        read = super().readinto(view) or 0
+        view[read:] = bytes(len(view) - read)
+        return len(view)
+
+    def truncate(self, size: int | None = None) -> int:
+        """Set the length of the file."""
+        try:
+            return super().truncate(size)
+        except OSError as error:
+            self.error = self.error or error
+            return self.tell() if size is None else size
+
+    def require(self) -> None:
+        """Raise the first error there was."""
+        if self.error is not None:
+            raise self.error
+
+    def sync(self) -> None:
+        """Bring everything that was written to the disk, or raise what kept it from there."""
+        self.require()
+        os.fsync(self.fileno())

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import fieldcorr
-from fieldcorr.store.disk import fsync_folder
+from fieldcorr.files import fsync_folder, write_durably
 
 LIMIT_BYTES = 4 << 30
 """The cache is kept below this size."""
@@ -168,17 +168,8 @@ def _write(folder: Path, key: str, arrays: Arrays) -> None:
     packed = io.BytesIO()
     np.savez(packed, **arrays)  # type: ignore[arg-type]
     content = packed.getvalue()
-    # A name of its own, as other processes may be computing the same; readable by this user only.
-    fd, name = tempfile.mkstemp(dir=folder, prefix=f"{key}.", suffix=".new")
-    draft = Path(name)
-    try:
-        with open(fd, "wb") as file:
-            file.write(content + _digest(key, content))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, folder / f"{key}.npz")
-    finally:
-        draft.unlink(missing_ok=True)
+    digest = _digest(key, content)
+    write_durably(folder / f"{key}.npz", lambda file: file.write(content + digest))
     fsync_folder(folder)
 
 

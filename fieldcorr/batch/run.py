@@ -8,7 +8,7 @@ store; a batch that was interrupted goes on from there and ends in the same byte
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,9 @@ from numpy.typing import NDArray
 
 from fieldcorr._parallel import available_threads
 from fieldcorr._parallel import threads as kernel_threads
-from fieldcorr.batch import estimate as estimation
 from fieldcorr.batch.cache import Cache, code_hash, default_folder
 from fieldcorr.batch.content import lead_field_values, run_record, texts
-from fieldcorr.batch.embed import drive_currents, embed
-from fieldcorr.batch.estimate import direct_defect
+from fieldcorr.batch.embed import direct_defect, drive_currents, embed, spread, summary
 from fieldcorr.batch.fields import lead_field
 from fieldcorr.batch.plan import contacts_of, require_feasible, stores_matrix
 from fieldcorr.configurations.rules import count, enumerate_configurations
@@ -32,8 +30,7 @@ from fieldcorr.mesh import Mesh, load_mesh
 from fieldcorr.model import Model, load_model
 from fieldcorr.progress import Progress, silent
 from fieldcorr.store import Options, Store, WorkFolder, open_store, write_store
-
-DEFAULT_MEMORY = 1 << 30
+from fieldcorr.store.blocks import DEFAULT_MEMORY
 
 
 def precompute(
@@ -122,43 +119,20 @@ class Solved:
     meshes: dict[str, str]
 
 
+@dataclass(eq=False)
 class Batch:
-    """One run from model to store.
+    """One run from model to store, in a locked work folder; the rest as for :func:`precompute`."""
 
-    Parameters
-    ----------
-    model, mesh
-        What is computed, and on which mesh.
-    folder
-        The locked work folder.
-    options
-        Neighbourhoods, memory, threads.
-    slim, estimate, cache, progress
-        As for :func:`precompute`.
-    """
-
-    def __init__(
-        self,
-        model: Model,
-        mesh: str,
-        folder: WorkFolder,
-        options: Options,
-        *,
-        slim: bool,
-        estimate: bool,
-        cache: Cache,
-        progress: Progress,
-    ) -> None:
-        self.model = model
-        self.mesh = mesh
-        self.folder = folder
-        self.options = options
-        self.slim = slim
-        self.estimate = estimate
-        self.cache = cache
-        self.progress = progress
-        self.seconds: dict[str, float] = {}
-        self._began: dict[str, float] = {}
+    model: Model
+    mesh: str
+    folder: WorkFolder
+    options: Options
+    slim: bool
+    estimate: bool
+    cache: Cache
+    progress: Progress
+    seconds: dict[str, float] = field(default_factory=dict)
+    _began: dict[str, float] = field(default_factory=dict)
 
     def run(self) -> None:
         """Make the store."""
@@ -247,7 +221,7 @@ class Batch:
     def _estimate(
         self, polarity: NDArray[np.int8], embedding: NDArray[np.float64], solved: Solved
     ) -> dict[str, Any]:
-        rows = estimation.spread(len(polarity))
+        rows = spread(len(polarity))
 
         def other(field: LeadField | None) -> NDArray[np.float64] | None:
             if field is None:
@@ -255,7 +229,7 @@ class Batch:
             chosen = polarity[rows]
             return embed(self.model, chosen, drive_currents(self.model, chosen, field), field)
 
-        return estimation.summary(
+        return summary(
             np.ascontiguousarray(embedding[rows]),
             companion=other(solved.companion),
             order_one=other(solved.order_one),

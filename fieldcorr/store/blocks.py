@@ -2,7 +2,8 @@
 
 A block is a range of rows of r (where the matrix is stored) with the neighbours of these rows. It
 follows from the embedding and from a few numbers alone, so it can be made anywhere, in any order
-and twice. A small batch holds all its blocks in memory; a large one leaves each as a file in its
+and twice. A small batch makes every block twice, once for r and once for the neighbours: that is
+cheaper than keeping it, as fresh memory costs more than r. A large one leaves each as a file in its
 work folder, and goes on after an interruption with those that it finds.
 """
 
@@ -12,21 +13,19 @@ import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fieldcorr.correlation.tiles import (
-    PackedEmbedding,
     correlation_rows,
     neighbour_counts,
     neighbour_fill,
     pack_embedding,
 )
 from fieldcorr.errors import StoreError
+from fieldcorr.files import fsync_folder, write_durably
 from fieldcorr.progress import Progress, silent
-from fieldcorr.store.disk import fsync_folder, write_durably
 from fieldcorr.store.layout import BLOCK_ROWS
 
 BYTES_PER_CELL = 24
@@ -100,28 +99,31 @@ def bounds(count: int, rows: int) -> list[tuple[int, int]]:
     return [(start, min(start + rows, count)) for start in range(0, count, rows)]
 
 
-def compute_block(
-    embedding: PackedEmbedding, start: int, stop: int, options: Options, r: NDArray[np.float32]
+def neighbour_block(
+    rows: NDArray[np.float32],
+    start: int,
+    options: Options,
+    counts: NDArray[np.int64] | None = None,
 ) -> Block:
-    """Compute the rows ``start:stop`` of r, into the memory ``r``, and their neighbours."""
-    rows = correlation_rows(embedding, start, stop, out=r)
-    return neighbour_block(rows, start, options)
-
-
-def neighbour_block(rows: NDArray[np.float32], start: int, options: Options) -> Block:
-    """Return the block of some rows of r from ``start`` on."""
-    top = options.top_k or None
-    counts = neighbour_counts(rows, start, threshold=options.threshold, top=top)
+    """Return the block of some rows of r from ``start`` on; its counts may be known already."""
+    if counts is None:
+        counts = count_neighbours(rows, start, options)
     size = int(counts.sum())
     indices, data = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.float32)
+    top = options.top_k or None
     neighbour_fill(
         rows, start, counts, threshold=options.threshold, top=top, indices=indices, data=data
     )
     return Block(rows if options.matrix else rows[:, :0], counts, indices, data)
 
 
+def count_neighbours(rows: NDArray[np.float32], start: int, options: Options) -> NDArray[np.int64]:
+    """Return how many neighbours each of some rows of r from ``start`` on has."""
+    return neighbour_counts(rows, start, threshold=options.threshold, top=options.top_k or None)
+
+
 class Blocks:
-    """All blocks of a store, computed once, in memory or in files.
+    """All blocks of a store: first their rows of r, then their neighbours.
 
     Parameters
     ----------
@@ -130,7 +132,7 @@ class Blocks:
     options
         Neighbourhoods, memory.
     folder
-        Where files go when memory does not hold everything.
+        Where files go when all blocks together are larger than ``options.memory``.
     key
         What the numbers depend on besides embedding and options: code and versions. Files with
         another key are not used.
@@ -143,72 +145,79 @@ class Blocks:
         self._packed = pack_embedding(embedding)
         self._folder = folder
         self._key = _key_of(embedding, options, key)
-        self.bounds = bounds(len(embedding), block_rows(len(embedding), options.memory))
-        self._held: list[Block] | None = [] if self._fits(len(embedding)) else None
+        self._bounds = bounds(len(embedding), block_rows(len(embedding), options.memory))
+        self._in_files = self._size(len(embedding)) > options.memory
+        self._counts: list[NDArray[np.int64]] = []
+        self._memory = np.empty((self._bounds[0][1], len(embedding)), dtype=np.float32)
 
-    def _fits(self, count: int) -> bool:
-        """Tell whether everything fits into memory."""
+    def _size(self, count: int) -> int:
+        """Return about how many bytes all blocks have."""
         # With every configuration comes its mirror image: at most half of all r are positive.
         listed = count if self._options.threshold < 0 else -(-count // 2)
         listed = min(listed, self._options.top_k or listed)
-        matrix = 4 * count if self._options.matrix else 0
-        return count * (matrix + 12 * listed) <= self._options.memory
+        return count * ((4 * count if self._options.matrix else 0) + 12 * listed)
 
-    def make(self, report: Progress = silent) -> NDArray[np.int64]:
-        """Compute what is not there yet; return the row pointers (K + 1,) of the neighbours."""
+    def rows(self, report: Progress = silent) -> Iterator[NDArray[np.float32]]:
+        """Yield r of every block, which lasts until the next one; count neighbours on the way."""
         stage = "correlation"
         report(stage, 0.0)
         self._remove_others()
-        counts = []
-        spare = np.empty((self.bounds[0][1], self._packed.size), dtype=np.float32)
-        for start, stop in self.bounds:
-            if self._held is None:
-                counts.append(self._counts_on_disk(start, stop, spare[: stop - start]))
+        for start, stop in self._bounds:
+            if self._in_files:
+                block = self._block_in_file(start, stop)
+                rows, counts = block.r, block.counts
             else:
-                rows = np.empty_like(spare[: stop - start]) if self._options.matrix else spare
-                self._held.append(
-                    compute_block(self._packed, start, stop, self._options, rows[: stop - start])
-                )
-                counts.append(self._held[-1].counts)
+                rows = self._compute(start, stop)
+                counts = count_neighbours(rows, start, self._options)
+            self._counts.append(counts)
+            yield rows
             report(stage, stop / self._packed.size)
-        if self._held is None:
+        if self._in_files:
             fsync_folder(self._folder)
-        return np.concatenate([[0], np.cumsum(np.concatenate(counts))])
+
+    @property
+    def pointers(self) -> NDArray[np.int64]:
+        """The row pointers (K + 1,) of the neighbours, known when all rows have been made."""
+        return np.concatenate([[0], np.cumsum(np.concatenate(self._counts))])
+
+    def neighbours(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
+        """Yield indices and data of every block, known when all rows have been made."""
+        for (start, stop), counts in zip(self._bounds, self._counts, strict=True):
+            if not self._in_files:
+                rows = self._compute(start, stop)
+                block = neighbour_block(rows, start, self._options, counts)
+                yield block.indices, block.data
+                continue
+            path = self._file(start, stop)
+            try:
+                with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
+                    found = file["indices"], file["data"]
+            except DAMAGE as error:
+                raise StoreError(f"{path}: damaged while it was waiting: {error}") from error
+            yield found
+
+    def _compute(self, start: int, stop: int) -> NDArray[np.float32]:
+        """Compute rows of r into the memory that all blocks share."""
+        return correlation_rows(self._packed, start, stop, out=self._memory[: stop - start])
 
     def _remove_others(self) -> None:
-        """Remove blocks of other inputs, which would only take room."""
-        wanted = {self._file(*bound) for bound in self.bounds}
-        for path in set(self._folder.glob("*.rows")) - wanted:
+        """Remove blocks of other inputs and unfinished ones, which would only take room."""
+        wanted = {self._file(*bound) for bound in self._bounds}
+        for path in {*self._folder.glob("*.rows"), *self._folder.glob("*.new")} - wanted:
             path.unlink()
-
-    def parts(self, name: str) -> Iterator[NDArray[Any]]:
-        """Yield one array of every block, such as "indices", in the order of the rows."""
-        for number, bound in enumerate(self.bounds):
-            if self._held is not None:
-                yield vars(self._held[number])[name]
-            else:
-                path = self._file(*bound)
-                try:
-                    with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-                        part = file[name]
-                except DAMAGE as error:
-                    raise StoreError(f"{path}: damaged while it was waiting: {error}") from error
-                yield part
 
     def _file(self, start: int, stop: int) -> Path:
         return self._folder / f"{self._key[:16]}-{start}-{stop}.rows"
 
-    def _counts_on_disk(
-        self, start: int, stop: int, memory: NDArray[np.float32]
-    ) -> NDArray[np.int64]:
-        """Return the numbers of neighbours of a block that is now in its file."""
+    def _block_in_file(self, start: int, stop: int) -> Block:
+        """Return a block that is now in its file."""
         path = self._file(start, stop)
         block = self._found(path, start)
         if block is None:
-            block = compute_block(self._packed, start, stop, self._options, memory)
+            block = neighbour_block(self._compute(start, stop), start, self._options)
             arrays = {**vars(block), "key": np.array(self._key)}
             write_durably(path, lambda file: np.savez(file, **arrays))
-        return block.counts
+        return block
 
     def _found(self, path: Path, start: int) -> Block | None:
         """Read a block that an earlier run has left, all of it, so that its checksums are compared.
@@ -225,8 +234,7 @@ class Blocks:
             block = Block(**arrays)
         except (*DAMAGE, TypeError):
             return None
-        memory = np.empty((1, self._packed.size), dtype=np.float32)
-        fresh = compute_block(self._packed, start, start + 1, self._options, memory)
+        fresh = neighbour_block(self._compute(start, start + 1), start, self._options)
         return block if same and block.first_row().equals(fresh) else None
 
 

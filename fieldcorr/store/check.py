@@ -24,7 +24,6 @@ from fieldcorr._parallel import threads as kernel_threads
 from fieldcorr.errors import FieldcorrError, StoreError
 from fieldcorr.progress import Progress, silent
 from fieldcorr.store import layout
-from fieldcorr.store.digest import combine, digest_block
 from fieldcorr.store.layout import Entry
 from fieldcorr.store.reader import Store
 
@@ -146,9 +145,9 @@ def _digest_in_file(store: Store, entry: Entry, progress: Progress) -> str:
     digests: list[bytes] = []
     for start in range(0, item.shape[0], rows):
         slab = store.part(entry.path, slice(start, min(start + rows, item.shape[0])))
-        digests += [digest_block(entry, slab[b]) for b in layout.blocks(chunk, slab.shape)]
+        digests += [layout.digest_block(entry, slab[b]) for b in layout.blocks(chunk, slab.shape)]
         progress(f"checksum of {entry.path}", min(1.0, (start + rows) / item.shape[0]))
-    return combine(entry, item.shape, digests)
+    return layout.combine(entry, item.shape, digests)
 
 
 def _check_members(store: Store) -> Iterator[Finding]:

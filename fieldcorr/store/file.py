@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 
 from fieldcorr.errors import StoreError
 from fieldcorr.store import layout
-from fieldcorr.store.digest import digest_array
 from fieldcorr.store.layout import Entry, Group, Symbols
 
 FILTERS = {
@@ -144,7 +143,7 @@ class StoreFile:
         item = self.dataset(name)
         with hdf5_errors(self.path):
             array: NDArray[Any] = item[...]
-        if digest_array(layout.BY_PATH[name], array) != self.digests.get(name):
+        if layout.digest_array(layout.BY_PATH[name], array) != self.digests.get(name):
             raise StoreError(f"{self.path}: {name} does not match its recorded sha256")
         array.flags.writeable = False
         return array

@@ -123,6 +123,8 @@ def check_fields(store: Store) -> Problems:
 
 def _flat_cells(points: Floats, cells: NDArray[np.int32]) -> Problems:
     """Look for tetrahedra without volume: no point can be located in them."""
+    if not (np.isfinite(points).all() and ((cells >= 0) & (cells < len(points))).all()):
+        return  # the reader refuses these
     edges = points[cells[:, 1:]] - points[cells[:, :1]]
     volume = np.abs(np.linalg.det(edges))
     longest = np.linalg.norm(edges, axis=2).max(axis=1)

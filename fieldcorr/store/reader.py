@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from fieldcorr.correlation.tiles import PackedEmbedding
     from fieldcorr.store.field import FieldReader
 
+LEVELS = (0.0, 0.3, 0.5, 0.9)
+"""Values of r above which ``info`` counts neighbours, in so many rows:"""
+
+SAMPLED_ROWS = 256
+
 _IDENTITY = ("/contacts/name", "/configurations/polarity", "/correlation/embedding")
 
 
@@ -291,9 +296,48 @@ class Store(StoreFile):
     @cached_property
     def info(self) -> dict[str, Any]:
         """What a person wants to know, as plain values."""
-        from fieldcorr.store.info import describe_store
+        settings, solver = self.record("settings"), self.record("solver")
+        return {
+            "path": str(self.path),
+            "size_bytes": self.path.stat().st_size,
+            "format": self.format,
+            "hash": self.hash,
+            "model": settings["model"],
+            "device": settings["device"],
+            "contacts": len(self.contact_names),
+            "configurations": len(self),
+            "rank": self.rank,
+            "measure": settings["measure"],
+            "drive": settings["drive"],
+            "region": settings["region"],
+            "matrix": self.has_matrix,
+            "fields": self.has_fields,
+            "threshold": self.threshold,
+            "top_k": self.top_k,
+            "neighbours_stored": self.nnz,
+            "neighbours_per_row": self._neighbour_counts(),
+            "solver": settings["solver"],
+            "largest_residual": float(np.max(solver["residuals"])),
+            "identities": solver["identities"],
+            "error_estimate": self.record("error_estimate"),
+            **self.record("origin"),
+            "run": self.record("run"),
+        }
 
-        return describe_store(self)
+    def _neighbour_counts(self) -> dict[str, float]:
+        """Return the mean number of neighbours above each level, over evenly spread rows."""
+        rows = np.unique(
+            np.linspace(0, len(self) - 1, min(len(self), SAMPLED_ROWS)).astype(np.int64)
+        )
+        totals = np.zeros(len(LEVELS))
+        for row in rows:
+            r = self.row(int(row))
+            # The diagonal is 1, above every level: it is no neighbour.
+            totals += [np.count_nonzero(r > level) - 1 for level in LEVELS]
+        return {
+            f"{level:g}": float(total)
+            for level, total in zip(LEVELS, totals / rows.size, strict=True)
+        }
 
     @cached_property
     def _packed(self) -> "PackedEmbedding":

@@ -14,7 +14,7 @@ from typing import Self
 from filelock import FileLock, Timeout
 
 from fieldcorr.errors import StoreError
-from fieldcorr.store.disk import fsync_folder, storage_errors
+from fieldcorr.files import fsync_folder, writing
 
 LOCK = "fieldcorr.lock"
 """The lock, and the mark by which a work folder is known; its text names the process."""
@@ -52,7 +52,7 @@ class WorkFolder:
         return self.path / "fields"
 
     def __enter__(self) -> Self:
-        with storage_errors(self.output):
+        with writing(self.output, StoreError):
             self._take()
         if self.output.exists() and not self.force:
             if self.draft.exists() and self.draft.samefile(self.output):
@@ -85,7 +85,7 @@ class WorkFolder:
         link is made, which fails when the name has been taken meanwhile; where links are not
         supported, the file is renamed.
         """
-        with storage_errors(self.output):
+        with writing(self.output, StoreError):
             if self.force:
                 os.replace(self.draft, self.output)
             else:

@@ -9,6 +9,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
 import h5py
@@ -17,12 +18,11 @@ from numpy.typing import NDArray
 
 from fieldcorr._parallel import threads as kernel_threads
 from fieldcorr.errors import StoreError
+from fieldcorr.files import QuietFile, writing
 from fieldcorr.progress import Progress, silent
 from fieldcorr.store import layout
 from fieldcorr.store.blocks import Blocks, Options
-from fieldcorr.store.digest import combine, digest_array, digest_block
-from fieldcorr.store.disk import QuietFile, storage_errors
-from fieldcorr.store.layout import Entry
+from fieldcorr.store.layout import Entry, combine, digest_array, digest_block
 from fieldcorr.store.work import WorkFolder
 
 Values = Mapping[str, Any]
@@ -60,21 +60,31 @@ def write_store(
     """
     chosen = options or Options()
     embedding = np.ascontiguousarray(values["/correlation/embedding"], dtype=np.float64)
-    with storage_errors(folder.output), kernel_threads(chosen.threads):
+    with writing(folder.output, StoreError), kernel_threads(chosen.threads):
         blocks = Blocks(embedding, chosen, folder.path, key=key)
-        pointers = blocks.make(progress)
-        every = {**values, "/neighbourhoods/indptr": pointers}
-        require_space(folder, every, int(pointers[-1]), chosen)
-        progress("to disk", 0.0)
-        write_file(folder, every, blocks, chosen, run, progress)
+        folder.draft.unlink(missing_ok=True)
+        with QuietFile(folder.draft) as disk:
+            # No cache of chunks: they are written whole, and would only be copied once more.
+            with h5py.File(disk, "w", libver=("v110", "v110"), rdcc_nbytes=0) as file:
+                _describe(file, layout.GROUPS[0].encoding)
+                file.attrs["fieldcorr-format"] = layout.FORMAT
+                file.attrs["fieldcorr-status"] = layout.STATUS_BUILDING
+                digests = Writer(file, disk, folder, dict(values), blocks, chosen, progress).write()
+                file.flush()
+                disk.sync()
+                progress("to disk", 1.0)
+                _write_text(file, "/provenance/sha256", digests, 0)
+                _write_text(file, "/provenance/run", run(), layout.RUN_BYTES)
+                file.flush()
+                disk.sync()
+                file.attrs.modify("fieldcorr-status", layout.STATUS_COMPLETE)
+            # HDF5 writes once more when it closes its side.
+            disk.sync()
     folder.publish()
 
 
-def require_space(folder: WorkFolder, values: Values, listed: int, options: Options) -> None:
+def require_space(folder: WorkFolder, need: int) -> None:
     """Refuse to begin what cannot fit on the disk."""
-    count = len(values["/correlation/embedding"])
-    need = sum(np.asarray(v).nbytes for v in values.values() if not isinstance(v, str))
-    need += 12 * listed + (4 * count**2 if options.matrix else 0)
     free = shutil.disk_usage(folder.path).free
     if need > free:
         raise StoreError(
@@ -83,140 +93,127 @@ def require_space(folder: WorkFolder, values: Values, listed: int, options: Opti
         )
 
 
-def write_file(
-    folder: WorkFolder,
-    values: Values,
-    blocks: Blocks,
-    options: Options,
-    run: Callable[[], Mapping[str, Any]],
-    progress: Progress,
-) -> None:
-    """Write the draft: data, digests and run record; when they are on the disk, the status."""
-    folder.draft.unlink(missing_ok=True)
-    with QuietFile(folder.draft) as disk:
-        # No cache of chunks: they are written whole, and would only be copied once more.
-        with h5py.File(disk, "w", libver=("v110", "v110"), rdcc_nbytes=0) as file:
-            _describe(file, layout.GROUPS[0].encoding)
-            file.attrs["fieldcorr-format"] = layout.FORMAT
-            file.attrs["fieldcorr-status"] = layout.STATUS_BUILDING
-            digests = Writer(file, disk, values, blocks, options, progress).write()
-            file.flush()
-            disk.sync()
-            progress("to disk", 1.0)
-            _write_text(file, "/provenance/sha256", digests, 0)
-            _write_text(file, "/provenance/run", run(), layout.RUN_BYTES)
-            file.flush()
-            disk.sync()
-            file.attrs.modify("fieldcorr-status", layout.STATUS_COMPLETE)
-        # HDF5 writes once more when it closes its side.
-        disk.sync()
-
-
+@dataclass(eq=False)
 class Writer:
     """Writes every group and dataset but the late texts, in the order of their declaration.
 
-    Parameters
-    ----------
-    file, disk
-        The empty HDF5 file, and the file on the disk that it writes to.
-    values
-        Every dataset that is not streamed.
-    blocks
-        Rows of r and neighbours.
-    options
-        Threshold and top-k for the attributes; whether there is a matrix.
-    progress
-        Called with the share that is done.
+    Rows of r are made, and their neighbours counted, when the matrix is written; the neighbours
+    follow when their number is known.
     """
 
-    def __init__(
-        self,
-        file: h5py.File,
-        disk: QuietFile,
-        values: Values,
-        blocks: Blocks,
-        options: Options,
-        progress: Progress,
-    ) -> None:
-        self._file = file
-        self._disk = disk
-        self._values = values
-        self._blocks = blocks
-        self._options = options
-        self._progress = progress
+    file: h5py.File
+    disk: QuietFile
+    folder: WorkFolder
+    values: dict[str, Any]
+    blocks: Blocks
+    options: Options
+    progress: Progress
 
     def write(self) -> dict[str, str]:
         """Write everything and return the digest of each dataset."""
-        digests = {}
+        count = len(self.values["/correlation/embedding"])
+        need = sum(np.asarray(v).nbytes for v in self.values.values() if not isinstance(v, str))
+        require_space(self.folder, need + (4 * count**2 if self.options.matrix else 0))
+        digests: dict[str, str] = {}
         for group in layout.GROUPS[1:]:
-            members = [e for e in layout.ENTRIES if e.group == group.path and self._has(e)]
-            if members:
-                made = self._file.create_group(group.path)
-                _describe(made, group.encoding)
-            for entry in members:
-                digests[entry.path] = self._stream(entry) if entry.streamed else self._array(entry)
-        count = len(self._values["/correlation/embedding"])
-        attributes = self._file["/neighbourhoods"].attrs
-        attributes["shape"] = np.array([count, count], dtype=np.int64)
-        attributes["threshold"] = np.float64(self._options.threshold)
-        attributes["top-k"] = np.int64(self._options.top_k)
+            if group.path == "/neighbourhoods":
+                digests |= self._matrix(count)
+                self.values["/neighbourhoods/indptr"] = self.blocks.pointers
+            members = [e for e in layout.ENTRIES if e.group == group.path]
+            present = [e for e in members if e.path in self.values]
+            if present:
+                _describe(self.file.create_group(group.path), group.encoding)
+            digests |= {entry.path: self._array(entry) for entry in present}
+            if group.path == "/neighbourhoods":
+                digests |= self._neighbours(count)
         return digests
 
-    def _has(self, entry: Entry) -> bool:
-        if entry.streamed:
-            return entry.presence == "always" or self._options.matrix
-        return entry.path in self._values
-
     def _array(self, entry: Entry) -> str:
-        array = encode(entry, self._values[entry.path])
-        item = _create(self._file, entry, array.shape, array.dtype)
+        array = encode(entry, self.values[entry.path])
+        item = _create(self.file, entry, array.shape, array.dtype)
         if array.size:
             item[...] = array
         return digest_array(entry, array)
 
-    def _stream(self, entry: Entry) -> str:
-        """Write a streamed dataset piece by piece, and digest it on the way."""
-        count = len(self._values["/correlation/embedding"])
-        matrix = entry.name == "matrix"
-        listed = int(self._values["/neighbourhoods/indptr"][-1])
-        shape = (count, count) if matrix else (listed,)
-        item = _create(self._file, entry, shape, np.dtype(entry.dtype))
-        width = (layout.chunk_shape(entry, shape) or (1,))[0]
-        pieces = recut(self._blocks.parts("r" if matrix else entry.name), CHUNKS_AT_ONCE * width)
-        digests: list[bytes] = []
+    def _matrix(self, count: int) -> dict[str, str]:
+        """Make all rows of r, and write them if they are wanted."""
+        rows = self.blocks.rows(self.progress)
+        if self.options.matrix:
+            return self._stream(["/correlation/matrix"], (count, count), ((r,) for r in rows))
+        for _ in rows:
+            pass
+        return {}
+
+    def _neighbours(self, count: int) -> dict[str, str]:
+        listed = int(self.values["/neighbourhoods/indptr"][-1])
+        require_space(self.folder, 12 * listed)
+        attributes = self.file["/neighbourhoods"].attrs
+        attributes["shape"] = np.array([count, count], dtype=np.int64)
+        attributes["threshold"] = np.float64(self.options.threshold)
+        attributes["top-k"] = np.int64(self.options.top_k)
+        self.progress("to disk", 0.0)
+        names = ["/neighbourhoods/indices", "/neighbourhoods/data"]
+        return self._stream(names, (listed,), self.blocks.neighbours(), stage="to disk")
+
+    def _stream(
+        self,
+        names: list[str],
+        shape: tuple[int, ...],
+        parts: Iterable[tuple[NDArray[Any], ...]],
+        *,
+        stage: str = "",
+    ) -> dict[str, str]:
+        """Write datasets of one shape side by side, piece by piece, and digest them on the way."""
+        entries = [layout.BY_PATH[name] for name in names]
+        items = [_create(self.file, entry, shape, np.dtype(entry.dtype)) for entry in entries]
+        width = (layout.chunk_shape(entries[0], shape) or (1,))[0]
+        digests: dict[str, list[bytes]] = {name: [] for name in names}
         done = 0
         with ThreadPoolExecutor(1) as beside:
-            for piece in pieces:
-                job = beside.submit(_digest_chunks, entry, piece, width)
-                item[done : done + len(piece)] = piece
-                digests += job.result()
-                self._disk.require()
-                done += len(piece)
-                self._progress("to disk", 0.99 * done / shape[0])
-        return combine(entry, shape, digests)
+            for pieces in recut(parts, CHUNKS_AT_ONCE * width):
+                jobs = [
+                    beside.submit(_digest_chunks, entry, piece, width)
+                    for entry, piece in zip(entries, pieces, strict=True)
+                ]
+                for item, piece in zip(items, pieces, strict=True):
+                    item[done : done + len(piece)] = piece
+                for name, job in zip(names, jobs, strict=True):
+                    digests[name] += job.result()
+                self.disk.require()
+                done += len(pieces[0])
+                if stage:
+                    self.progress(stage, 0.99 * done / shape[0])
+        return {entry.path: combine(entry, shape, digests[entry.path]) for entry in entries}
 
 
 def _digest_chunks(entry: Entry, piece: NDArray[Any], width: int) -> list[bytes]:
     return [digest_block(entry, piece[k : k + width]) for k in range(0, len(piece), width)]
 
 
-def recut(arrays: Iterable[NDArray[Any]], size: int) -> Iterator[NDArray[Any]]:
-    """Cut a sequence of arrays anew, into pieces of ``size`` rows; only the last may be shorter."""
-    waiting: list[NDArray[Any]] = []
-    for array in arrays:
-        rest = array
-        missing = size - sum(map(len, waiting))
-        while len(rest) >= missing:
-            yield _joined([*waiting, rest[:missing]])
-            waiting, rest, missing = [], rest[missing:], size
-        if len(rest):
-            waiting.append(rest)
+def recut(
+    parts: Iterable[tuple[NDArray[Any], ...]], size: int
+) -> Iterator[tuple[NDArray[Any], ...]]:
+    """Cut arrays that come in parts anew, into pieces of ``size`` rows; the last may be shorter.
+
+    A part may be overwritten when the next one is asked for: what has to wait is copied.
+    """
+    waiting: list[tuple[NDArray[Any], ...]] = []
+    held = 0
+    for part in parts:
+        start, length = 0, len(part[0])
+        while held + length - start >= size:
+            stop = start + size - held
+            yield _joined([*waiting, tuple(array[start:stop] for array in part)])
+            waiting, held, start = [], 0, stop
+        if start < length:
+            waiting.append(tuple(array[start:].copy() for array in part))
+            held += length - start
     if waiting:
         yield _joined(waiting)
 
 
-def _joined(arrays: list[NDArray[Any]]) -> NDArray[Any]:
-    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+def _joined(parts: list[tuple[NDArray[Any], ...]]) -> tuple[NDArray[Any], ...]:
+    return parts[0] if len(parts) == 1 else tuple(map(np.concatenate, zip(*parts, strict=True)))
 
 
 def encode(entry: Entry, value: Any) -> NDArray[Any]:

@@ -155,7 +155,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("correlation/tiles.py", True, False),
         ("configurations/rules.py", True, False),
         ("store/layout.py", True, False),
-        ("batch/estimate.py", True, False),
+        ("batch/embed.py", True, False),
         ("cli/precompute.py", False, False),
         ("plot/style.py", False, False),
     ],

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fieldcorr.batch.estimate import compare, spread, summary
+from fieldcorr.batch.embed import compare, spread, summary
 from fieldcorr.correlation.embedding import correlation_reference
 from fieldcorr.elements import NodalField, basis
 from fieldcorr.leadfield import LeadField, solve_configurations

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fieldcorr.store import Options, check_store, layout
-from fieldcorr.store.digest import digest_array
+from fieldcorr.store.layout import digest_array
 from tests.store.synthetic import make_store, settings, values
 
 

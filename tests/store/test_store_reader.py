@@ -237,12 +237,12 @@ def test_closing_ends_reading_but_not_what_was_read(small_store: Path) -> None:
 def test_a_mistake_of_ours_is_not_called_damage(
     small_store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from fieldcorr.store import file
+    from fieldcorr.store import layout
 
     def mistake(*_: object) -> str:
         raise TypeError("a mistake")
 
-    monkeypatch.setattr(file, "digest_array", mistake)
+    monkeypatch.setattr(layout, "digest_array", mistake)
     with pytest.raises(TypeError, match="a mistake"):
         open_store(small_store)
 

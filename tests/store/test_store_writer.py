@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -94,9 +95,22 @@ def test_blocks_fit_into_memory_and_cover_all_rows() -> None:
 )
 def test_pieces_do_not_depend_on_the_blocks(sizes: list[int], piece: int) -> None:
     whole = np.arange(sum(sizes))
-    pieces = list(recut(np.split(whole, np.cumsum(sizes[:-1])) if sizes else [], piece))
-    assert [len(p) for p in pieces[:-1]] == [piece] * (len(pieces) - 1)
-    assert np.concatenate([whole[:0], *pieces]).tolist() == whole.tolist()
+    memory = np.empty((2, 8), dtype=np.int64)
+
+    def parts() -> Iterator[tuple[Any, ...]]:
+        """Yield two arrays part by part, every part in the memory of the one before."""
+        end = 0
+        for size in sizes:
+            memory[:] = -1
+            memory[:, :size] = whole[end : end + size]
+            memory[1] *= 10
+            yield memory[0, :size], memory[1, :size]
+            end += size
+
+    pieces = [tuple(p.copy() for p in both) for both in recut(parts(), piece)]
+    assert [len(p) for p, _ in pieces[:-1]] == [piece] * (len(pieces) - 1)
+    assert np.concatenate([whole[:0], *(p for p, _ in pieces)]).tolist() == whole.tolist()
+    assert np.concatenate([whole[:0], *(p for _, p in pieces)]).tolist() == (10 * whole).tolist()
 
 
 def test_nothing_is_left_beside_the_store(tmp_path: Path) -> None:
