@@ -12,6 +12,7 @@ import json
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 
 import numpy as np
@@ -148,7 +149,9 @@ class Blocks:
         self._bounds = bounds(len(embedding), block_rows(len(embedding), options.memory))
         self._in_files = self._size(len(embedding)) > options.memory
         self._counts: list[NDArray[np.int64]] = []
-        self._memory = np.empty((self._bounds[0][1], len(embedding)), dtype=np.float32)
+        # Two in turn: one is still being written when the next is computed.
+        shape = (self._bounds[0][1], len(embedding))
+        self._memory = cycle([np.empty(shape, dtype=np.float32) for _ in range(2)])
 
     def _size(self, count: int) -> int:
         """Return about how many bytes all blocks have."""
@@ -158,7 +161,7 @@ class Blocks:
         return count * ((4 * count if self._options.matrix else 0) + 12 * listed)
 
     def rows(self, report: Progress = silent) -> Iterator[NDArray[np.float32]]:
-        """Yield r of every block, which lasts until the next one; count neighbours on the way."""
+        """Yield r of every block, which lasts until the next but one; count neighbours on the way."""
         stage = "correlation"
         report(stage, 0.0)
         self._remove_others()
@@ -198,7 +201,7 @@ class Blocks:
 
     def _compute(self, start: int, stop: int) -> NDArray[np.float32]:
         """Compute rows of r into the memory that all blocks share."""
-        return correlation_rows(self._packed, start, stop, out=self._memory[: stop - start])
+        return correlation_rows(self._packed, start, stop, out=next(self._memory)[: stop - start])
 
     def _remove_others(self) -> None:
         """Remove blocks of other inputs and unfinished ones, which would only take room."""

@@ -8,7 +8,7 @@ everything else has reached the disk; then the file gets its name.
 import json
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -168,21 +168,29 @@ class Writer:
         items = [_create(self.file, entry, shape, np.dtype(entry.dtype)) for entry in entries]
         width = (layout.chunk_shape(entries[0], shape) or (1,))[0]
         digests: dict[str, list[bytes]] = {name: [] for name in names}
+
+        def write(done: int, pieces: tuple[NDArray[Any], ...]) -> None:
+            for item, piece in zip(items, pieces, strict=True):
+                item[done : done + len(piece)] = piece
+            self.disk.require()
+
+        def digest(pieces: tuple[NDArray[Any], ...]) -> None:
+            for entry, piece in zip(entries, pieces, strict=True):
+                digests[entry.path] += _digest_chunks(entry, piece, width)
+
         done = 0
-        with ThreadPoolExecutor(1) as beside:
+        # A piece is written and digested while the next one is computed.
+        with ThreadPoolExecutor(2) as beside:
+            waiting: list[Future[None]] = []
             for pieces in recut(parts, CHUNKS_AT_ONCE * width):
-                jobs = [
-                    beside.submit(_digest_chunks, entry, piece, width)
-                    for entry, piece in zip(entries, pieces, strict=True)
-                ]
-                for item, piece in zip(items, pieces, strict=True):
-                    item[done : done + len(piece)] = piece
-                for name, job in zip(names, jobs, strict=True):
-                    digests[name] += job.result()
-                self.disk.require()
+                for job in waiting:
+                    job.result()
+                waiting = [beside.submit(write, done, pieces), beside.submit(digest, pieces)]
                 done += len(pieces[0])
                 if stage:
                     self.progress(stage, 0.99 * done / shape[0])
+            for job in waiting:
+                job.result()
         return {entry.path: combine(entry, shape, digests[entry.path]) for entry in entries}
 
 
@@ -195,7 +203,7 @@ def recut(
 ) -> Iterator[tuple[NDArray[Any], ...]]:
     """Cut arrays that come in parts anew, into pieces of ``size`` rows; the last may be shorter.
 
-    A part may be overwritten when the next one is asked for: what has to wait is copied.
+    A part may be overwritten when the next but one is asked for: what has to wait is copied.
     """
     waiting: list[tuple[NDArray[Any], ...]] = []
     held = 0
