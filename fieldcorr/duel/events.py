@@ -76,12 +76,7 @@ class Event:
 
 
 def duel_event(
-    left: int,
-    right: int,
-    answer: Answer,
-    *,
-    asked: bool = False,
-    meta: Meta | None = None,
+    left: int, right: int, answer: Answer, *, asked: bool = False, meta: Meta | None = None
 ) -> Event:
     """Return the event "``left`` and ``right`` were shown, and this was the answer"."""
     groups = ((arm_number(left),), (arm_number(right),))
@@ -133,13 +128,7 @@ def event_record(event: Event) -> dict[str, Any]:
 
 
 def event_from_record(record: Mapping[str, Any]) -> Event:
-    """Rebuild the event that :func:`event_record` wrote.
-
-    Raises
-    ------
-    DuelError
-        When a key is missing or holds something else than it should.
-    """
+    """Rebuild the event that :func:`event_record` wrote; refuse what it cannot have written."""
     kind = record.get("event")
     if not isinstance(kind, str) or kind not in KINDS:
         raise DuelError(f"event {kind!r} is not one of {', '.join(KINDS)}")
