@@ -228,7 +228,11 @@ class Engine(ABC):
             if self._keep is not None:
                 self._keep(event)
             kept = True
-            self._enter(event)
+            self._listed(event)
+            if event.kind == "undo" or event.kind in _RETROACTIVE:
+                self._relearn()
+            else:
+                self._advance(event)
         except BaseException as error:
             # An ordinary error on the way to the disk: not kept, and nothing has changed.
             self._in_doubt = kept or not isinstance(error, Exception)
@@ -406,14 +410,6 @@ class Engine(ABC):
             self._relearn()
             self._in_doubt = False
 
-    def _enter(self, event: Event) -> None:
-        """Put the event on the list and move on by it."""
-        self._listed(event)
-        if event.kind == "undo" or event.kind in _RETROACTIVE:
-            self._relearn()
-        else:
-            self._advance(event)
-
     def _listed(self, event: Event) -> Event:
         """Put the event on the list, or take one off; return the one that came or went."""
         if event.kind == "undo":
@@ -493,7 +489,7 @@ class Engine(ABC):
         raise DuelError("nothing to undo")
 
     def _checked_arms(self, arms: Iterable[int]) -> tuple[int, ...]:
-        checked = tuple(arm_number(arm) for arm in arms)
+        checked = tuple(map(arm_number, arms))
         for arm in checked:
             if not 0 <= arm < len(self.source):
                 raise DuelError(f"arm {arm} is outside 0..{len(self.source) - 1}")

@@ -6,6 +6,7 @@ there is to keep.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from operator import index
 from typing import Any, Literal, SupportsIndex, cast, get_args
 
@@ -50,7 +51,7 @@ class Event:
     @property
     def arms(self) -> tuple[int, ...]:
         """All arms that the event names, in order."""
-        return tuple(arm for group in self.groups for arm in group)
+        return tuple(chain.from_iterable(self.groups))
 
     @property
     def compares(self) -> bool:
