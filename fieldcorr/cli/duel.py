@@ -48,14 +48,8 @@ StoreOption = Annotated[
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
     group = typer.Typer(cls=ErrorGroup, help=HELP, no_args_is_help=True, rich_markup_mode=None)
-    for name, function in (
-        ("new", new),
-        ("run", run),
-        ("status", status),
-        ("undo", undo),
-        ("export", export),
-    ):
-        group.command(name)(function)
+    for function in (new, run, status, undo, export):
+        group.command()(function)
     app.add_typer(group, name="duel")
 
 

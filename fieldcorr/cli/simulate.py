@@ -17,7 +17,7 @@ from fieldcorr.cli._common import ErrorGroup, ThreadsOption, note, progress, sho
 from fieldcorr.errors import DuelError
 
 if TYPE_CHECKING:
-    from fieldcorr.duel.simulate import Experiment, Player
+    from fieldcorr.duel.simulate import Player
     from fieldcorr.duel.worlds import World
 
 HELP = """Try the duel on simulated preferences: the paper's experiment, or a store.
@@ -110,7 +110,7 @@ def paper(
     given |= {"amplitude": amplitude, "noise": noise, "seed": seed}
     chosen = _merged(PAPER, settings, given, _options(option, delta))
     world = Grid(side=chosen["side"], length=chosen["length"], amplitude=chosen["amplitude"])
-    _report(_run(world, chosen, threads), csv=csv, plot=plot)
+    _play(world, chosen, threads=threads, csv=csv, plot=plot)
 
 
 def store_command(
@@ -155,7 +155,7 @@ def store_command(
             length=chosen["length"],
             amplitude=chosen["amplitude"],
         )
-    _report(_run(world, chosen, threads), csv=csv, plot=plot)
+    _play(world, chosen, threads=threads, csv=csv, plot=plot)
 
 
 def _options(texts: Sequence[str] | None, delta: float | None) -> dict[str, Any]:
@@ -175,16 +175,13 @@ def _merged(
     for key, value in file.items():
         if key not in defaults:
             raise DuelError(f"{path}: {key} is not one of {', '.join(defaults)}")
-        if type(value) is not type(defaults[key]) and not _both_numbers(value, defaults[key]):
+        whole = isinstance(defaults[key], float) and type(value) is int
+        if type(value) is not type(defaults[key]) and not whole:
             raise DuelError(f"{path}: {key} = {value!r} has the wrong type")
     said = {key: value for key, value in given.items() if value is not None}
     merged = {**defaults, **file, **said}
     merged["options"] = {**defaults["options"], **file.get("options", {}), **options}
     return merged
-
-
-def _both_numbers(value: Any, default: Any) -> bool:
-    return isinstance(default, float) and type(value) is int
 
 
 def _read_toml(path: Path) -> dict[str, Any]:
@@ -204,23 +201,21 @@ def players(options: Mapping[str, Any]) -> list[Player]:
     return [Player("CorrDuel", "CorrDuel", DuelOptions.from_record(options)), *BASELINES, PRINTED]
 
 
-def _run(world: World, chosen: Mapping[str, Any], threads: int | None) -> Experiment:
+def _play(
+    world: World,
+    chosen: Mapping[str, Any],
+    *,
+    threads: int | None,
+    csv: Path | None,
+    plot: Path | None,
+) -> None:
+    """Simulate with the chosen settings, show the table, write what was asked for."""
     from fieldcorr.duel.simulate import simulate
 
+    numbers = {key: chosen[key] for key in ("trials", "horizon", "noise", "seed")}
     with progress() as report:
-        return simulate(
-            world,
-            players(chosen["options"]),
-            trials=chosen["trials"],
-            horizon=chosen["horizon"],
-            noise=chosen["noise"],
-            seed=chosen["seed"],
-            threads=threads,
-            progress=report,
-        )
-
-
-def _report(experiment: Experiment, *, csv: Path | None, plot: Path | None) -> None:
+        taking_part = players(chosen["options"])
+        experiment = simulate(world, taking_part, **numbers, threads=threads, progress=report)
     settings = experiment.settings
     title = (
         f"Regret on {settings['world']}; {settings['trials']} trials, noise {settings['noise']}, "

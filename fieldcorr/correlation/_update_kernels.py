@@ -1,9 +1,8 @@
 """Kernels of the update rule: (kappa, tau) of one duel, added to wins and plays in place.
 
-r comes from rows, from the embedding or from sparse neighbourhoods, block by block: ``scratch_r``
-(2, BLOCK) float32 holds r of the winner and of the loser, ``scratch`` (2, BLOCK) float64 (kappa,
-tau). Every call has scratch of its own, so any number of threads may share a source. All three go
-through :func:`_apply_rule`, so the same r gives the same bits.
+r comes from rows, from the embedding or from sparse neighbourhoods. All three go through
+:func:`_apply_rule`, so the same r gives the same bits. Every call has scratch of its own, so any
+number of threads may share a source.
 """
 
 from typing import Any, NamedTuple
@@ -18,8 +17,8 @@ Float64s = NDArray[np.float64]
 Float32s = NDArray[np.float32]
 Int64s = NDArray[np.int64]
 
-BLOCK = 512
-"""Arms handled at once: the scratch of a block (20 kB) stays in the first-level cache."""
+BLOCK = 256
+"""Arms handled at once: their scratch (6 kB) stays in the first-level cache, little is padding."""
 
 
 class Rule(NamedTuple):
@@ -120,26 +119,27 @@ def _shape_r(r: float, floor: float) -> float:
 
 
 @_inner
-def _denominator(r_pair: float, floor: float) -> float:
-    """Return 1 + r~_ij, infinite where it would be 0: tau is 0 then instead of undefined."""
-    total = 1.0 + _shape_r(r_pair, floor)
-    return total if total > 0.0 else np.inf
-
-
-@_inner
 def _apply_rule(
-    rule: Rule, r_pair: float, size: int, scratch_r: Float32s, scratch: Float64s
+    rule: Rule,
+    r_pair: float,
+    winner: int,
+    loser: int,
+    r_winner: Float32s,
+    r_loser: Float32s,
+    kappa: Float64s,
+    tau: Float64s,
 ) -> None:
-    """Turn r of a block of arms into (kappa, tau): Eqs. 5 and 6 of the paper with r~ for r.
+    """Turn r of some arms into (kappa, tau): Eqs. 5 and 6 of the paper with r~ for r.
 
-    tau_k = min(cap, (r~_ik + r~_jk) / (1 + r~_ij)),
+    tau_k = min(cap, (r~_ik + r~_jk) / (1 + r~_ij)), and 0 where the denominator is,
     kappa_k = tau_k log r~_jk / (log r~_ik + log r~_jk), and tau_k / 2 where both logarithms are 0.
     The logarithms are never positive and rounding keeps order, so 0 <= kappa <= tau. Without
-    branches, so that the loop runs in vector registers.
+    branches, so that the loop runs in vector registers. ``winner`` and ``loser`` are places among
+    these arms, or outside. In a tie each side has half: kappa and mirrored kappa add up to tau.
     """
-    r_winner, r_loser = scratch_r[0], scratch_r[1]
-    kappa, tau = scratch[0], scratch[1]
-    denominator = _denominator(r_pair, rule.floor)
+    size = r_winner.size
+    denominator = 1.0 + _shape_r(r_pair, rule.floor)
+    denominator = denominator if denominator > 0.0 else np.inf
     for b in range(size):
         r_x, r_y = float(r_winner[b]), float(r_loser[b])
         touched = (r_x > rule.need) & (r_y > rule.need)
@@ -154,6 +154,13 @@ def _apply_rule(
         share = log_y / (total if apart else 1.0)
         tau[b] = plays
         kappa[b] = plays * (share if apart else 0.5)
+    if rule.pin != 0.0 and 0 <= winner < size:
+        kappa[winner], tau[winner] = 1.0, 1.0
+    if rule.pin != 0.0 and 0 <= loser < size:
+        kappa[loser], tau[loser] = 0.0, 1.0
+    if rule.tie != 0.0:
+        for b in range(size):
+            kappa[b] = 0.5 * tau[b]
 
 
 @_jit
@@ -169,44 +176,22 @@ def fill_logs(rule: Rule, r: Float32s, logs: Float64s) -> None:
 
 
 @_inner
-def _share_tie(rule: Rule, size: int, scratch: Float64s) -> None:
-    """Give each side half if nobody won: kappa and mirrored kappa add up to tau."""
-    if rule.tie != 0.0:
-        for b in range(size):
-            scratch[0, b] = 0.5 * scratch[1, b]
-
-
-@_inner
-def _pin_duelled(rule: Rule, winner: int, loser: int, size: int, scratch: Float64s) -> None:
-    """Set (1, 1) for the winner and (0, 1) for the loser, where they are within the block."""
-    if rule.pin != 0.0:
-        if 0 <= winner < size:
-            scratch[0, winner] = 1.0
-            scratch[1, winner] = 1.0
-        if 0 <= loser < size:
-            scratch[0, loser] = 0.0
-            scratch[1, loser] = 1.0
-
-
-@_inner
 def _add_block(
     rule: Rule,
     r_pair: float,
     winner: int,
     loser: int,
     start: int,
-    scratch_r: Float32s,
+    r_winner: Float32s,
+    r_loser: Float32s,
     scratch: Float64s,
     wins: Float64s,
     plays: Float64s,
 ) -> None:
-    """Add the update of the block of arms from ``start`` on, whose r is in ``scratch_r``."""
-    size = min(BLOCK, wins.size - start)
-    _apply_rule(rule, r_pair, size, scratch_r, scratch)
-    _pin_duelled(rule, winner - start, loser - start, size, scratch)
-    _share_tie(rule, size, scratch)
+    """Add the update of a block of arms from ``start`` on, by way of ``scratch`` (2, BLOCK)."""
     kappa, tau = scratch[0], scratch[1]
-    for b in range(size):
+    _apply_rule(rule, r_pair, winner - start, loser - start, r_winner, r_loser, kappa, tau)
+    for b in range(min(r_winner.size, wins.size - start)):
         wins[start + b] += kappa[b]
         plays[start + b] += tau[b]
 
@@ -222,90 +207,71 @@ def add_from_rows(
     plays: Float64s,
 ) -> None:
     """Add the update of one duel, r given as two rows of length K."""
-    scratch_r, scratch = np.empty((2, BLOCK), np.float32), np.empty((2, BLOCK))
+    scratch = np.empty((2, BLOCK))
     r_pair = float(r_winner[loser])
     for start in range(0, wins.size, BLOCK):
-        for b in range(min(BLOCK, wins.size - start)):
-            scratch_r[0, b] = r_winner[start + b]
-            scratch_r[1, b] = r_loser[start + b]
-        _add_block(rule, r_pair, winner, loser, start, scratch_r, scratch, wins, plays)
+        near, far = r_winner[start : start + BLOCK], r_loser[start : start + BLOCK]
+        _add_block(rule, r_pair, winner, loser, start, near, far, scratch, wins, plays)
 
 
 @_inner
-def _add_dots(
-    z_winner: Float64s, z_loser: Float64s, columns: Float64s, start: int, size: int, sums: Float64s
-) -> None:
-    """Fill ``sums`` with z_winner . z_k and z_loser . z_k for a block of arms k.
+def _fill_r(z: Float64s, block: Float64s, sums: Float64s, r: Float32s) -> None:
+    """Fill ``r`` (2, BLOCK) with z_0 . z_k and z_1 . z_k for a block (R, BLOCK) of arms k.
 
     Four columns at a time: the two running sums are loaded and stored once for eight products (2x
     faster than one column at a time). Each sum runs over R in order, as in the tiles.
     """
     first, second = sums[0], sums[1]
-    for k in range(size):
+    for k in range(BLOCK):
         first[k] = 0.0
         second[k] = 0.0
-    rank = columns.shape[0]
-    whole = rank - rank % 4
-    for r in range(0, whole, 4):
-        a0, a1, a2, a3 = z_winner[r], z_winner[r + 1], z_winner[r + 2], z_winner[r + 3]
-        b0, b1, b2, b3 = z_loser[r], z_loser[r + 1], z_loser[r + 2], z_loser[r + 3]
-        c0, c1 = columns[r, start : start + size], columns[r + 1, start : start + size]
-        c2, c3 = columns[r + 2, start : start + size], columns[r + 3, start : start + size]
-        for k in range(size):
+    for c in range(0, block.shape[0], 4):
+        a0, a1, a2, a3 = z[0, c], z[0, c + 1], z[0, c + 2], z[0, c + 3]
+        b0, b1, b2, b3 = z[1, c], z[1, c + 1], z[1, c + 2], z[1, c + 3]
+        c0, c1, c2, c3 = block[c], block[c + 1], block[c + 2], block[c + 3]
+        for k in range(BLOCK):
             x = _fma(a1, c1[k], _fma(a0, c0[k], first[k]))
             y = _fma(b1, c1[k], _fma(b0, c0[k], second[k]))
             first[k] = _fma(a3, c3[k], _fma(a2, c2[k], x))
             second[k] = _fma(b3, c3[k], _fma(b2, c2[k], y))
-    for r in range(whole, rank):
-        c0 = columns[r, start : start + size]
-        for k in range(size):
-            first[k] = _fma(z_winner[r], c0[k], first[k])
-            second[k] = _fma(z_loser[r], c0[k], second[k])
-
-
-@_inner
-def _dot(x: Float64s, y: Float64s) -> float:
-    """Add up x_r y_r in order."""
-    total = 0.0
-    for r in range(x.size):
-        total = _fma(x[r], y[r], total)
-    return total
+    for k in range(BLOCK):
+        r[0, k] = _round_r(first[k])
+        r[1, k] = _round_r(second[k])
 
 
 @_jit
 def add_from_embedding(
-    rule: Rule, columns: Float64s, winner: int, loser: int, wins: Float64s, plays: Float64s
+    rule: Rule, blocks: Float64s, winner: int, loser: int, wins: Float64s, plays: Float64s
 ) -> None:
     """Add the update of one duel, r from the embedding.
 
-    ``columns`` is Z', of shape (R, K), so that the arms of a block lie side by side.
+    ``blocks`` (P, R, BLOCK) holds arm BLOCK p + b at [p, :, b], so that the arms of a block lie
+    side by side; zeros after the last arm, and R filled up with zeros to a multiple of 4.
     """
-    scratch_r, scratch = np.empty((2, BLOCK), np.float32), np.empty((2, BLOCK))
-    z_winner, z_loser = np.empty(columns.shape[0]), np.empty(columns.shape[0])
-    for r in range(columns.shape[0]):
-        z_winner[r], z_loser[r] = columns[r, winner], columns[r, loser]
-    r_pair = float(_round_r(_dot(z_winner, z_loser)))
-    for start in range(0, wins.size, BLOCK):
-        size = min(BLOCK, wins.size - start)
-        _add_dots(z_winner, z_loser, columns, start, size, scratch)
-        for b in range(size):
-            scratch_r[0, b] = _round_r(scratch[0, b])
-            scratch_r[1, b] = _round_r(scratch[1, b])
-        _add_block(rule, r_pair, winner, loser, start, scratch_r, scratch, wins, plays)
+    scratch, r = np.empty((2, BLOCK)), np.empty((2, BLOCK), np.float32)
+    z = np.empty((2, blocks.shape[1]))
+    r_pair = 0.0
+    for c in range(blocks.shape[1]):
+        z[0, c] = blocks[winner // BLOCK, c, winner % BLOCK]
+        z[1, c] = blocks[loser // BLOCK, c, loser % BLOCK]
+        r_pair = _fma(z[0, c], z[1, c], r_pair)
+    r_pair = float(_round_r(r_pair))
+    for p in range(blocks.shape[0]):
+        _fill_r(z, blocks[p], scratch, r)
+        _add_block(rule, r_pair, winner, loser, p * BLOCK, r[0], r[1], scratch, wins, plays)
 
 
 @_jit
-def row_from_embedding(columns: Float64s, i: int, row: Float32s) -> None:
-    """Fill ``row`` (K,) with r of one configuration with everyone."""
-    scratch = np.empty((2, BLOCK))
-    z = np.empty(columns.shape[0])
-    for r in range(columns.shape[0]):
-        z[r] = columns[r, i]
-    for start in range(0, row.size, BLOCK):
-        size = min(BLOCK, row.size - start)
-        _add_dots(z, z, columns, start, size, scratch)
-        for b in range(size):
-            row[start + b] = _round_r(scratch[0, b])
+def row_from_embedding(blocks: Float64s, i: int, row: Float32s) -> None:
+    """Fill ``row`` (K,) with r of one arm with everyone."""
+    scratch, r = np.empty((2, BLOCK)), np.empty((2, BLOCK), np.float32)
+    z = np.empty((2, blocks.shape[1]))
+    for c in range(blocks.shape[1]):
+        z[0, c] = z[1, c] = blocks[i // BLOCK, c, i % BLOCK]
+    for p in range(blocks.shape[0]):
+        _fill_r(z, blocks[p], scratch, r)
+        for b in range(min(BLOCK, row.size - p * BLOCK)):
+            row[p * BLOCK + b] = r[0, b]
     row[i] = 1.0
 
 
@@ -334,35 +300,6 @@ def _find(indices: Int64s, r: Float32s, k: int) -> float:
     return float(r[low]) if low < indices.size and indices[low] == k else 0.0
 
 
-@_inner
-def _merge(
-    size: int,
-    i: int,
-    j: int,
-    near_winner: Int64s,
-    r_winner: Float32s,
-    near_loser: Int64s,
-    r_loser: Float32s,
-    winner: int,
-    loser: int,
-    arms: Int64s,
-    scratch_r: Float32s,
-) -> tuple[int, int, int]:
-    """Merge two sorted rows into the block until it is full; return its size and both places."""
-    last = np.int64(2**62)
-    while size < BLOCK and (i < near_winner.size or j < near_loser.size):
-        k_i = near_winner[i] if i < near_winner.size else last
-        k_j = near_loser[j] if j < near_loser.size else last
-        k = min(k_i, k_j)
-        arms[size] = k
-        scratch_r[0, size] = r_winner[i] if k_i == k else 0.0
-        scratch_r[1, size] = r_loser[j] if k_j == k else 0.0
-        i += 1 if k_i == k else 0
-        j += 1 if k_j == k else 0
-        size += 1 if k != winner and k != loser else 0
-    return size, i, j
-
-
 @_jit
 def add_from_neighbours(
     rule: Rule,
@@ -381,34 +318,30 @@ def add_from_neighbours(
     What an arm near neither gets goes to ``background`` (2,) alone; only listed arms are touched,
     and they get their (kappa, tau) less that.
     """
-    scratch_r, scratch = np.empty((2, BLOCK), np.float32), np.empty((2, BLOCK))
-    arms = np.empty(BLOCK, np.int64)
+    most = near_winner.size + near_loser.size + 2
+    arms, r, update = np.empty(most, np.int64), np.zeros((2, most), np.float32), np.empty((2, most))
     r_pair = _find(near_winner, r_winner, loser)
-    scratch_r[0, 0], scratch_r[1, 0] = 0.0, 0.0
-    _apply_rule(rule, r_pair, 1, scratch_r, scratch)
-    _share_tie(rule, 1, scratch)
-    kappa, tau = scratch[0, 0], scratch[1, 0]
+    _apply_rule(rule, r_pair, -1, -1, r[0, :1], r[1, :1], update[0], update[1])
+    kappa, tau = update[0, 0], update[1, 0]
     background[0] += kappa
     background[1] += tau
-    # The two duelled arms lead the first block: they have r = 1 with themselves.
+    # The two duelled arms come first: they have r = 1 with themselves.
     arms[0], arms[1] = winner, loser
-    scratch_r[0, 0], scratch_r[1, 0] = 1.0, r_pair
-    scratch_r[0, 1], scratch_r[1, 1] = r_pair, 1.0
+    r[0, 0], r[1, 0], r[0, 1], r[1, 1] = 1.0, r_pair, r_pair, 1.0
     size, i, j = 2, 0, 0
-    while True:
-        leads = size == 2
-        # fmt: off
-        size, i, j = _merge(
-            size, i, j, near_winner, r_winner, near_loser, r_loser, winner, loser, arms, scratch_r
-        )
-        # fmt: on
-        _apply_rule(rule, r_pair, size, scratch_r, scratch)
-        if leads:
-            _pin_duelled(rule, 0, 1, size, scratch)
-        _share_tie(rule, size, scratch)
-        for b in range(size):
-            wins[arms[b]] += scratch[0, b] - kappa
-            plays[arms[b]] += scratch[1, b] - tau
-        if size < BLOCK:
-            break  # both neighbourhoods are used up
-        size = 0
+    last = np.int64(2**62)
+    while i < near_winner.size or j < near_loser.size:
+        k_i = near_winner[i] if i < near_winner.size else last
+        k_j = near_loser[j] if j < near_loser.size else last
+        k = min(k_i, k_j)
+        if k != winner and k != loser:
+            arms[size] = k
+            r[0, size] = r_winner[i] if k_i == k else 0.0
+            r[1, size] = r_loser[j] if k_j == k else 0.0
+            size += 1
+        i += 1 if k_i == k else 0
+        j += 1 if k_j == k else 0
+    _apply_rule(rule, r_pair, 0, 1, r[0, :size], r[1, :size], update[0], update[1])
+    for b in range(size):
+        wins[arms[b]] += update[0, b] - kappa
+        plays[arms[b]] += update[1, b] - tau

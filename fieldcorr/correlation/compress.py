@@ -26,19 +26,8 @@ def compress_embedding(
     again changes r by as much once more: the factor ends when no d_i exceeds 0.45 tolerance.
     Only the pivots' rows of r are ever computed.
 
-    Parameters
-    ----------
-    embedding : ndarray, shape (K, S)
-        Unit rows.
-    tolerance : float
-        Largest change of any r.
-    threads : int, optional
-        Number of threads, all by default. The bits do not depend on it.
-
-    Returns
-    -------
-    ndarray, shape (K, R), float64
-        Equal rows stay equal. The embedding itself if R would not be below S / 2.
+    Z is (K, S) and W (K, R); equal rows stay equal, and Z itself is returned if R would not be
+    below S / 2. The bits do not depend on ``threads``.
     """
     packed = pack_embedding(embedding)
     size, most = len(embedding), embedding.shape[1] // 2

@@ -114,17 +114,9 @@ def _factor(g: NDArray[np.float64], most: int) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, eq=False)
 class SampledEmbedding:
-    """An embedding by sampled features, and which samples those are.
+    """An embedding by sampled features, and which samples those are."""
 
-    Attributes
-    ----------
-    embedding : ndarray, shape (K, R), float64
-        Unit rows; R is at most the number of samples.
-    samples : Samples
-        Points and the volume each stands for.
-    """
-
-    embedding: NDArray[np.float64]
+    embedding: NDArray[np.float64]  # (K, R), unit rows; R is at most the number of samples
     samples: Samples
 
 
@@ -191,14 +183,8 @@ def embedding_from_features(
 ) -> NDArray[np.float64]:
     """Return unit rows for explicitly sampled fields: Z Z' is their weighted correlation.
 
-    Parameters
-    ----------
-    features : array_like, shape (K, S)
-        One row of values per configuration.
-    weight : array_like, shape (S,)
-        Weight of each column, not negative.
-    labels : sequence of str or callable, optional
-        What to call a configuration in an error message.
+    ``features`` (K, S) has one row of values per configuration, ``weight`` (S,) is that of each
+    column, and ``labels`` says what to call a configuration in an error message.
     """
     z = np.array(features, dtype=np.float64, order="C", ndmin=2)
     w = np.asarray(weight, dtype=np.float64)

@@ -85,21 +85,10 @@ DEFAULT = UpdatePolicy()
 def kappa_tau_reference(
     r: ArrayLike, winner: int, loser: int, *, policy: UpdatePolicy = DEFAULT
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Update of every arm after ``winner`` (i) has won against ``loser`` (j).
+    """Return (kappa, tau), each (K,), after ``winner`` (i) has won against ``loser`` (j).
 
-    Parameters
-    ----------
-    r : array_like, shape (K, K)
-        Correlations; they are rounded to float32 first, as in a store.
-    winner, loser : int
-        The arms that duelled.
-    policy : UpdatePolicy
-        Options of the rule; see there for the equations.
-
-    Returns
-    -------
-    kappa, tau : ndarray, shape (K,), float64
-        What is added to the wins and to the plays of each arm.
+    They are added to the wins and to the plays of each arm, by the equations of
+    :class:`UpdatePolicy`. ``r`` (K, K) is rounded to float32 first, as in a store.
     """
     stored = np.asarray(r).astype(np.float32).astype(np.float64)
     shaped = np.clip(stored, policy.floor, 1.0)

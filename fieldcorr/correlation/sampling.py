@@ -13,18 +13,10 @@ _BITS = 10  # of each coordinate in the order along which samples are spread
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """Points chosen from a region.
+    """S points chosen from a region."""
 
-    Attributes
-    ----------
-    index : ndarray, shape (S,), int64
-        Which points, ascending.
-    weight : ndarray, shape (S,), float64
-        Volume that each sample stands for, m3; sums to the volume of the region.
-    """
-
-    index: NDArray[np.int64]
-    weight: NDArray[np.float64]
+    index: NDArray[np.int64]  # (S,), which points, ascending
+    weight: NDArray[np.float64]  # (S,), volume that each stands for, m3; sums to the region's
 
 
 def choose_samples(
@@ -41,18 +33,9 @@ def choose_samples(
     after a random start (systematic sampling): every stretch of the row gets its fair share. With
     ``points`` the row follows a space-filling curve, so every part of the region does.
 
-    Parameters
-    ----------
-    weight : array_like, shape (N,)
-        Volume that each point stands for, m3; points with none are never chosen.
-    count : int
-        Number of samples; if no more points than that have volume, all of them are taken.
-    seed : int
-        Seed of the random start.
-    points : ndarray, shape (N, 3), optional
-        Where the points are, m; they stay in the given order without.
-    n_points : int, optional
-        N, if it is known from elsewhere and to be checked.
+    ``weight`` (N,) is the volume that each point stands for, m3; points with none are never chosen,
+    and if no more than ``count`` have any, all of those are taken. ``points`` is (N, 3), m. N is
+    checked against ``n_points`` where that is known.
     """
     w = _checked_weight(weight, n_points)
     if count < 2:

@@ -33,15 +33,10 @@ _ROWS_KEPT = 64
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """Wins and plays of all arms.
+    """Wins and plays of all arms, (K,): w_b and n_b of the paper, without the background.
 
-    Attributes
-    ----------
-    wins, plays : ndarray, shape (K,), float64
-        w_b and n_b of the paper, without the background.
-    background : ndarray, shape (2,), float64
-        What every arm has on top: wins, plays. Sparse sources add the update of all arms outside
-        the two neighbourhoods here, so that a duel costs as much as its neighbours.
+    ``background`` (2,) is what every arm has on top: wins, plays. Sparse sources add the update of
+    all arms outside the two neighbourhoods here, so that a duel costs as much as its neighbours.
     """
 
     wins: NDArray[np.float64]
@@ -70,14 +65,9 @@ class Tally:
 
 
 class CorrelationSource(ABC):
-    """Correlated arms as an engine sees them.
+    """Correlated arms as an engine sees them; ``store``, if any, names and identifies them.
 
-    Attributes
-    ----------
-    via : str
-        What r is read from; part of a journal, since ways differ where a store is sparse.
-    store : Store or None
-        The store it belongs to, which names and identifies the arms.
+    ``via`` is what r is read from: part of a journal, since ways differ where a store is sparse.
     """
 
     via: ClassVar[str]
@@ -163,13 +153,7 @@ class CorrelationSource(ABC):
 
 
 class EmbeddingSource(CorrelationSource):
-    """r from an embedding: r_ij = z_i . z_j, added up in float64 and rounded to float32.
-
-    Parameters
-    ----------
-    embedding : array_like, shape (K, R)
-        Unit rows, as in a store.
-    """
+    """r from unit rows (K, R): r_ij = z_i . z_j, added up in float64 and rounded to float32."""
 
     via = "embedding"
 
@@ -177,31 +161,28 @@ class EmbeddingSource(CorrelationSource):
         rows = np.asarray(embedding, dtype=np.float64)
         if rows.ndim != 2 or not np.isfinite(rows).all():
             raise CorrelationError(f"an embedding is a finite (K, R) array, not {rows.shape}")
-        super().__init__(rows.shape[0], **identity)
-        # Transposed, so that the arms of a block lie side by side in memory.
-        self._columns = np.array(rows.T, order="C")
+        size, rank = rows.shape
+        super().__init__(size, **identity)
+        padded = np.zeros((size + -size % kernels.BLOCK, rank + -rank % 4))
+        padded[:size, :rank] = rows
+        blocks = padded.reshape(-1, kernels.BLOCK, padded.shape[1]).swapaxes(1, 2)
+        self._blocks = np.ascontiguousarray(blocks)
 
     def row(self, arm: int) -> NDArray[np.float32]:
         """Return r of one arm with everyone, (K,)."""
         self._check_arm(arm)
         r = np.empty(self._size, dtype=np.float32)
-        kernels.row_from_embedding(self._columns, arm, r)
+        kernels.row_from_embedding(self._blocks, arm, r)
         return r
 
     def _add(self, rule: kernels.Rule, tally: Tally, winner: int, loser: int) -> None:
-        kernels.add_from_embedding(rule, self._columns, winner, loser, tally.wins, tally.plays)
+        kernels.add_from_embedding(rule, self._blocks, winner, loser, tally.wins, tally.plays)
 
 
 class RowSource(CorrelationSource):
-    """r from whole rows: a matrix, a dataset, or a function that makes them.
+    """r from whole rows: a (K, K) array, or a function ``i -> (K,) array``, which needs ``size`` K.
 
-    Parameters
-    ----------
-    row : callable or array_like
-        A function ``i -> (K,) array``, or a K x K array. Values are rounded to float32, and values
-        above 1 are read as 1.
-    size : int, optional
-        K; needed with a function.
+    Values are rounded to float32, and values above 1 are read as 1.
     """
 
     via = "matrix"
@@ -245,14 +226,9 @@ class RowSource(CorrelationSource):
 
 
 class NeighbourSource(CorrelationSource):
-    """r from sparse neighbourhoods; what is not listed is read as unrelated.
+    """r from sparse neighbourhoods of ``size`` arms; what is not listed is read as unrelated.
 
-    Parameters
-    ----------
-    neighbours : callable
-        A function ``i -> (indices, r)``: sorted, without i itself, as ``store.neighbours``.
-    size : int
-        K.
+    ``neighbours`` is a function ``i -> (indices, r)``: sorted, without i, as ``store.neighbours``.
     """
 
     via = "neighbours"
@@ -307,17 +283,11 @@ class NeighbourSource(CorrelationSource):
 
 
 def as_source(correlation: Any, *, via: Via = "auto") -> CorrelationSource:
-    """Return the source for whatever holds the correlations.
+    """Return the source of a source, an open store, a square array, or a scipy sparse matrix.
 
-    Parameters
-    ----------
-    correlation
-        A source, an open store, a square array, or a scipy sparse matrix. An embedding or a kernel
-        function cannot be told from other arrays and functions: use :func:`source_from_embedding`
-        or :func:`source_from_kernel`.
-    via
-        For a store: "embedding", "matrix" or "neighbours"; "auto" takes the embedding, which every
-        store has and which is fastest.
+    An embedding or a kernel function cannot be told from other arrays and functions: use
+    :func:`source_from_embedding` or :func:`source_from_kernel`. A store is read via "embedding",
+    "matrix" or "neighbours"; "auto" is the embedding, which every store has and which is fastest.
     """
     if isinstance(correlation, CorrelationSource):
         return correlation
@@ -376,17 +346,10 @@ def source_from_kernel(
     *,
     name: str = "kernel",
 ) -> CorrelationSource:
-    """Return the source of a correlation function over rows of features.
+    """Return the source of a correlation function over features (K, ...), one entry per arm.
 
-    Parameters
-    ----------
-    function
-        Called as ``function(features[i], features)``; returns r of arm i with everyone, (K,). The
-        last rows are remembered.
-    features : (K, ...) array_like
-        One entry per arm.
-    name
-        Says which function it is, in the fingerprint: a function has no content to hash.
+    ``function(features[i], features)`` returns r of arm i with everyone, (K,); the last rows are
+    remembered. ``name`` tells functions apart in the fingerprint: they have no content to hash.
     """
     points = np.asarray(features)
     if points.ndim < 1 or points.shape[0] < 2:

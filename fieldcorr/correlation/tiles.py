@@ -27,18 +27,10 @@ _BLOCK_LARGE_RANK = 128, 4
 
 @dataclass(frozen=True, eq=False)
 class PackedEmbedding:
-    """An embedding laid out for the kernel of r; make it with :func:`pack_embedding`.
+    """An embedding laid out for the kernel of r; make it with :func:`pack_embedding`."""
 
-    Attributes
-    ----------
-    panels : ndarray, shape (P, R, 16), float64
-        Configuration 16 p + c at [p, :, c]; zeros after the last.
-    size : int
-        K, the number of configurations.
-    """
-
-    panels: NDArray[np.float64]
-    size: int
+    panels: NDArray[np.float64]  # (P, R, 16): configuration 16 p + c at [p, :, c], then zeros
+    size: int  # K, the number of configurations
 
 
 def pack_embedding(embedding: ArrayLike | PackedEmbedding) -> PackedEmbedding:
@@ -76,23 +68,10 @@ def correlation_rows(
     *,
     threads: int | None = None,
 ) -> NDArray[np.float32]:
-    """Return the rows start ... stop of r = Z Z'.
+    """Return the rows start ... stop of r = Z Z', Z the unit rows (K, R) of an embedding.
 
-    Parameters
-    ----------
-    embedding : array_like, shape (K, R), or PackedEmbedding
-        Unit rows.
-    start, stop : int
-        Rows wanted.
-    out : ndarray, shape (stop - start, K), float32, optional
-        Where to put them; a new array by default.
-    threads : int, optional
-        Number of threads, all by default. The bytes do not depend on it.
-
-    Returns
-    -------
-    ndarray, shape (stop - start, K), float32
-        Within [-1, 1]; exactly 1 on the diagonal and exactly -r for mirrored rows.
+    They are float32, (stop - start, K), in a new array or in ``out``: within [-1, 1], exactly 1 on
+    the diagonal and exactly -r for mirrored rows. The bytes do not depend on ``threads``.
     """
     packed = pack_embedding(embedding)
     if not 0 <= start <= stop <= packed.size:
@@ -139,24 +118,10 @@ def neighbour_counts(
     top: int | None = None,
     threads: int | None = None,
 ) -> NDArray[np.int64]:
-    """First pass: how many neighbours each of some rows of r has.
+    """First pass: how many neighbours each of some rows of r has, (n,).
 
-    Parameters
-    ----------
-    rows : ndarray, shape (n, K), float32
-        Rows start ... start + n of r.
-    start : int
-        Number of the first row.
-    threshold : float
-        A neighbour has r > threshold.
-    top : int, optional
-        Keep at most this many neighbours per row, the largest.
-    threads : int, optional
-        Number of threads, all by default.
-
-    Returns
-    -------
-    ndarray, shape (n,), int64
+    ``rows`` (n, K) are the rows start ... start + n of r. A neighbour has r > threshold; with
+    ``top`` at most so many are kept per row, the largest.
     """
     _check_rows(rows, start)
     counts = np.empty(len(rows), dtype=np.int64)
@@ -181,20 +146,9 @@ def neighbour_fill(
 ) -> tuple[NDArray[Any], NDArray[np.float32]]:
     """Second pass: the neighbours of some rows of r, ascending, without the diagonal.
 
-    Parameters
-    ----------
-    rows, start, threshold, top, threads
-        As in the first pass.
-    counts : ndarray, shape (n,), int64
-        What the first pass returned.
-    indices, data : ndarray, shape (sum of counts,), optional
-        Where to put columns and r; new arrays by default.
-
-    Returns
-    -------
-    indices, data : ndarray
-        Columns and r, row after row. Of equally large r at the end of a row limited by ``top`` the
-        lower columns are kept.
+    ``counts`` (n,) is what the first pass returned for the same arguments. Columns and r, row
+    after row, go into ``indices`` and ``data`` (sum of counts,), or into new arrays. Of equally
+    large r at the end of a row limited by ``top`` the lower columns are kept.
     """
     _check_rows(rows, start)
     limit = _limit(top, rows.shape[1])

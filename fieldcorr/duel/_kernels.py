@@ -79,8 +79,8 @@ def trial_seed(seed: int, trial: int) -> np.int64:
     return np.int64(draw(seed, trial) >> np.uint64(1))
 
 
-@_jit
-def bounds(
+@_inner
+def _bounds(
     choices: Choices,
     wins: Float64s,
     plays: Float64s,
@@ -94,12 +94,10 @@ def bounds(
     ``background`` holds the two scalars that every arm carries on top of wins and plays. A common
     radius is c* = c(n*), n* the least count among the active arms.
     """
-    per_arm = choices.per_arm != 0.0
     least = np.inf
-    if not per_arm:
-        for k in range(wins.size):
-            if active[k]:
-                least = min(least, plays[k] + background[1])
+    for k in range(wins.size):
+        if active[k]:
+            least = min(least, plays[k] + background[1])
     common = math.sqrt(choices.log_term / least) if least > 0.0 else 1.0
     for k in range(wins.size):
         n = plays[k] + background[1]
@@ -107,18 +105,26 @@ def bounds(
         safe = n if known else 1.0
         own = math.sqrt(choices.log_term / safe) if known else 1.0
         estimate[k] = (wins[k] + background[0]) / safe if known else 0.5
-        radius[k] = own if per_arm else common
+        radius[k] = own if choices.per_arm != 0.0 else common
 
 
 @_jit
-def dominated(
-    choices: Choices, estimate: Float64s, radius: Float64s, active: Bools, out: Int64s
+def judge(
+    choices: Choices,
+    wins: Float64s,
+    plays: Float64s,
+    background: Float64s,
+    active: Bools,
+    estimate: Float64s,
+    radius: Float64s,
+    out: Int64s,
 ) -> int:
-    """Write the arms to eliminate into ``out`` and return their number (Algorithm 3, lines 7-8).
+    """Write the bounds of every arm, and the arms to eliminate into ``out``; return their number.
 
-    An arm is dominated when its upper bound is at most the largest lower bound. Where only the
-    worst one goes, as printed, that is argmin P-hat under a common radius.
+    An arm is dominated when its upper bound is at most the largest lower bound (Algorithm 3, lines
+    7-8). Where only the worst one goes, as printed, that is argmin P-hat under a common radius.
     """
+    _bounds(choices, wins, plays, background, active, estimate, radius)
     floor = -np.inf
     for k in range(active.size):
         if active[k]:
@@ -332,14 +338,13 @@ def corrduel_trial(
         duels[compared, 0], duels[compared, 1] = i, j
         compared += 1
         correlate(choices, r, logs, i, j, wins, plays)
-        bounds(choices, wins, plays, background, active, estimate, radius)
-        count = dominated(choices, estimate, radius, active, out)
+        count = judge(choices, wins, plays, background, active, estimate, radius, out)
         for m in range(count):
             active[out[m]] = False
         left -= count
         if count > 0 and choices.keep == 0.0:
             compared = forget(choices, r, logs, active, duels, compared, wins, plays)
-    bounds(choices, wins, plays, background, active, estimate, radius)
+    _bounds(choices, wins, plays, background, active, estimate, radius)
     chosen = first_ranked(estimate, plays, active)
     result[0], result[1], result[2] = regret(utility, best, chosen, noise), left, active[best]
 
@@ -374,8 +379,7 @@ def beat_the_mean_trial(
         # n* <= n_i, and intervals around 0 and 1 overlap while 2 c(n*) > 1: most steps end here.
         if plays[i] < 4.0 * choices.log_term:
             continue
-        bounds(choices, wins, plays, background, active, estimate, radius)
-        if dominated(choices, estimate, radius, active, out) == 1:
+        if judge(choices, wins, plays, background, active, estimate, radius, out) == 1:
             active[out[0]] = False
             left -= 1
             for s in range(t + 1):
@@ -383,7 +387,7 @@ def beat_the_mean_trial(
                     wins[duels[s, 0]] -= won[s]
                     plays[duels[s, 0]] -= 1.0
                     duels[s, 1] = -1
-    bounds(choices, wins, plays, background, active, estimate, radius)
+    _bounds(choices, wins, plays, background, active, estimate, radius)
     chosen = first_ranked(estimate, plays, active)
     result[0], result[1], result[2] = regret(utility, best, chosen, noise), left, active[best]
 

@@ -6,17 +6,16 @@ random.
 """
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fieldcorr.correlation.numbers import real_number
-from fieldcorr.correlation.sources import Tally, Via
+from fieldcorr.correlation.sources import Tally
 from fieldcorr.duel import _kernels
-from fieldcorr.duel.engine import Engine
+from fieldcorr.duel.engine import EliminatingEngine, Engine, Shared
 from fieldcorr.duel.events import Event
 from fieldcorr.duel.survivors import Survivors
 from fieldcorr.errors import DuelError
@@ -24,15 +23,7 @@ from fieldcorr.errors import DuelError
 _STRIDE = _kernels.STRIDE
 
 
-@dataclass(eq=False)
-class Credits:
-    """Wins and plays, and the comparisons they are made of: (arm, opponent, won)."""
-
-    tally: Tally
-    duels: list[tuple[int, int, float]] = field(default_factory=list)
-
-
-class BeatTheMean(Engine):
+class BeatTheMean(EliminatingEngine):
     """Beat-the-Mean bandit.
 
     Parameters
@@ -45,24 +36,20 @@ class BeatTheMean(Engine):
         Relaxation of stochastic transitivity, 1 for none. c(n) = 3 gamma^2 sqrt(log(1/delta) / n).
     """
 
-    _learnt: Credits
-
     def __init__(
         self,
         correlation: Any,
         *,
         horizon: int,
-        seed: int = 0,
-        whitelist: Iterable[int] | None = None,
-        via: Via = "auto",
         delta: float | None = None,
         gamma: float = 1.0,
+        **shared: Unpack[Shared],
     ) -> None:
         self.delta = None if delta is None else real_number(delta, "delta", DuelError)
         self.gamma = real_number(gamma, "gamma", DuelError)
         if self.delta is not None and not 0.0 < self.delta < 1.0:
             raise DuelError(f"delta: {delta!r} is not between 0 and 1")
-        super().__init__(correlation, horizon=horizon, seed=seed, whitelist=whitelist, via=via)
+        super().__init__(correlation, horizon=horizon, **shared)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -74,9 +61,6 @@ class BeatTheMean(Engine):
         """A common radius c(n) with (3 gamma^2)^2 log(1/delta), and one arm that goes."""
         delta = self.delta or 1.0 / (2.0 * self._course.terms.horizon * len(self.source))
         return common_radius(9.0 * self.gamma**4 * math.log(1.0 / delta))
-
-    def _blank(self) -> Credits:
-        return Credits(Tally.zeros(len(self.source)))
 
     def _propose(self) -> tuple[int, int]:
         """Select the arm with the fewest plays, and a random opponent."""
@@ -94,9 +78,9 @@ class BeatTheMean(Engine):
             won = {winner: 0.5 if tie else 1.0, loser: 0.5 if tie else 0.0}
             for arm in event.arms[:1] if event.asked else (winner, loser):
                 self._credit(arm, loser if arm == winner else winner, won[arm])
-        worst = np.empty(1, dtype=np.int64)
-        if _kernels.dominated(self._choices, *self._bounds(), self._active, worst):
-            self._remove(int(worst[0]))
+        _, _, dominated = self._judged()
+        for worst in dominated:
+            self._remove(int(worst))
 
     def _credit(self, arm: int, opponent: int, won: float) -> None:
         learnt = self._learnt
@@ -113,16 +97,6 @@ class BeatTheMean(Engine):
                 learnt.tally.wins[arm] -= won
                 learnt.tally.plays[arm] -= 1.0
         learnt.duels = [duel for duel in learnt.duels if duel[1] != gone]
-
-    def _bounds(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        tally, estimate, radius = self._learnt.tally, *np.empty((2, len(self.source)))
-        arrays = tally.wins, tally.plays, tally.background
-        _kernels.bounds(self._choices, *arrays, self._active, estimate, radius)
-        return estimate, radius
-
-    def _ranked(self) -> Survivors:
-        estimate, radius = self._bounds()
-        return Survivors.ranked(self._active, estimate, self._learnt.tally.plays, radius)
 
 
 def common_radius(log_term: float) -> _kernels.Choices:
@@ -164,18 +138,14 @@ class RUCB(Engine):
 
     _learnt: PairWins
 
-    snapshots: ClassVar[int] = 0  # each would be as large as all rows of the arms that duelled
-
     def __init__(
         self,
         correlation: Any,
         *,
         horizon: int,
-        seed: int = 0,
-        whitelist: Iterable[int] | None = None,
-        via: Via = "auto",
         alpha: float = 0.51,
         update: Literal["none", "corr"] = "none",
+        **shared: Unpack[Shared],
     ) -> None:
         self.alpha = real_number(alpha, "alpha", DuelError)
         if not self.alpha > 0.5:
@@ -183,7 +153,7 @@ class RUCB(Engine):
         if update not in ("none", "corr"):
             raise DuelError(f"update: {update!r} is not one of none, corr")
         self.update: Literal["none", "corr"] = update
-        super().__init__(correlation, horizon=horizon, seed=seed, whitelist=whitelist, via=via)
+        super().__init__(correlation, horizon=horizon, **shared)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -335,15 +305,13 @@ class SparringUCB1(Engine):
         correlation: Any,
         *,
         horizon: int,
-        seed: int = 0,
-        whitelist: Iterable[int] | None = None,
-        via: Via = "auto",
         alpha: float = 2.0,
+        **shared: Unpack[Shared],
     ) -> None:
         self.alpha = real_number(alpha, "alpha", DuelError)
         if not self.alpha > 0.0:
             raise DuelError(f"alpha: {alpha!r} is not positive")
-        super().__init__(correlation, horizon=horizon, seed=seed, whitelist=whitelist, via=via)
+        super().__init__(correlation, horizon=horizon, **shared)
 
     @property
     def settings(self) -> dict[str, Any]:

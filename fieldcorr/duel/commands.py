@@ -7,7 +7,7 @@ same lines come from a terminal, a file or another program.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import isfinite
-from typing import Literal, cast
+from typing import cast
 
 from fieldcorr.duel.engine import Engine
 from fieldcorr.duel.events import ANSWERS, Answer, Event
@@ -53,19 +53,10 @@ VERBS = (*dict.fromkeys(_ALIASES.values()), "rank", "horizon")
 
 @dataclass(frozen=True)
 class Command:
-    """One typed line.
+    """One typed line: what to do, its arguments, and its ``key=value`` words.
 
-    Attributes
-    ----------
-    verb : str
-        What to do.
-    words : tuple of str
-        Its arguments.
-    meta : dict
-        ``key=value`` words.
-    number : int or None
-        The duel that the line means to answer ("12: left"): a program that repeats a line after a
-        crash is told that it counts already, and it does not count twice.
+    ``number`` is the duel that the line means to answer ("12: left"): a program that repeats a line
+    after a crash is told that it counts already, and it does not count twice.
     """
 
     verb: str
@@ -109,15 +100,7 @@ def _is_whole(text: str) -> bool:
 
 
 class Actions:
-    """Commands on one engine.
-
-    Parameters
-    ----------
-    engine
-        Of an open session.
-    find
-        Returns the arm of a configuration's text.
-    """
+    """Commands on the engine of an open session; ``find`` returns the arm of a text."""
 
     def __init__(self, engine: Engine, find: Callable[[str], int]) -> None:
         self._engine = engine
@@ -129,15 +112,8 @@ class Actions:
         if verb in ANSWERS:
             return self._answer(command, cast("Answer", verb))
         if verb in ("exclude", "include"):
-            return self._restrict(cast("Literal['exclude', 'include']", verb), command.words)
-        action = {
-            "undo": self._undo,
-            "void": self._void,
-            "compare": self._compare,
-            "rank": self._rank,
-            "horizon": self._horizon,
-            "note": self._note,
-        }[verb]
+            return self._restrict(verb, command.words)
+        action: Callable[[tuple[str, ...]], str] = getattr(self, f"_{verb}")
         return action(command.words)
 
     @property
@@ -164,7 +140,7 @@ class Actions:
             raise DuelError(f"duel {number} was answered {given}, not {answer}; void or undo it")
         return f"duel {number} was recorded already: {answer}"
 
-    def _restrict(self, verb: Literal["exclude", "include"], words: tuple[str, ...]) -> str:
+    def _restrict(self, verb: str, words: tuple[str, ...]) -> str:
         threshold = None
         if len(words) >= 2 and words[-2] == "above":
             threshold = _number(words[-1], "above")

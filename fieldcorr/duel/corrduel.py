@@ -5,31 +5,20 @@ Comments carry the line numbers of the paper's listings; where the default diffe
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fieldcorr.correlation.numbers import whole_number
-from fieldcorr.correlation.sources import Tally, Via
+from fieldcorr.correlation.sources import Via
 from fieldcorr.duel import _kernels
-from fieldcorr.duel.engine import Engine
+from fieldcorr.duel.engine import EliminatingEngine, Shared
 from fieldcorr.duel.events import Event
 from fieldcorr.duel.options import DuelOptions
-from fieldcorr.duel.survivors import Survivors
 from fieldcorr.errors import DuelError
 
 
-@dataclass(eq=False)
-class Tallied:
-    """Wins and plays of all arms; comparisons only where they may have to be deleted again."""
-
-    tally: Tally
-    compared: list[tuple[int, int, bool]] = field(default_factory=list)
-
-
-class CorrDuel(Engine):
+class CorrDuel(EliminatingEngine):
     """The paper's algorithm as ask and tell (Algorithm 1).
 
     Parameters
@@ -65,8 +54,6 @@ class CorrDuel(Engine):
     True
     """
 
-    _learnt: Tallied
-
     def __init__(
         self,
         correlation: Any,
@@ -80,7 +67,6 @@ class CorrDuel(Engine):
     ) -> None:
         record = (options or DuelOptions()).record() | choices
         self.options = DuelOptions.from_record(record)
-        self._choices = self.options.choices
         super().__init__(correlation, horizon=horizon, seed=seed, whitelist=whitelist, via=via)
 
     @classmethod
@@ -89,16 +75,11 @@ class CorrDuel(Engine):
         correlation: Any,
         *,
         horizon: int,
-        seed: int = 0,
         delta: float = 0.95,
-        whitelist: Iterable[int] | None = None,
-        via: Via = "auto",
+        **shared: Unpack[Shared],
     ) -> Self:
         """Return an engine that runs the listing exactly as printed."""
-        options = DuelOptions.paper(delta=delta)
-        return cls(
-            correlation, horizon=horizon, seed=seed, options=options, whitelist=whitelist, via=via
-        )
+        return cls(correlation, horizon=horizon, options=DuelOptions.paper(delta=delta), **shared)
 
     def ask_batch(self, size: int) -> list[tuple[int, int]]:
         """Return ``size`` pairs of distinct arms to compare before the next update.
@@ -135,22 +116,9 @@ class CorrDuel(Engine):
             )
         return None
 
-    # -- Algorithm 2: Parameters-Initialization ---------------------------------------------------
-
-    def _blank(self) -> Tallied:
-        # Line 1, W_1 <- B, is the active set of the engine; line 8, t <- 0, its count of duels.
-        return Tallied(Tally.zeros(len(self.source)))  # lines 3-4: n_b <- 0, w_b <- 0
-
-    def _bounds(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Lines 5-7: P-hat_b and c*, or one radius per arm."""
-        tally, estimate, radius = self._learnt.tally, *np.empty((2, len(self.source)))
-        arrays = tally.wins, tally.plays, tally.background
-        _kernels.bounds(self._choices, *arrays, self._active, estimate, radius)
-        return estimate, radius
-
-    def _ranked(self) -> Survivors:
-        estimate, radius = self._bounds()
-        return Survivors.ranked(self._active, estimate, self._learnt.tally.all_plays, radius)
+    @property
+    def _choices(self) -> _kernels.Choices:
+        return self.options.choices
 
     # -- Algorithm 3: Active-Elimination ----------------------------------------------------------
 
@@ -167,28 +135,28 @@ class CorrDuel(Engine):
         """Lines 3-12: take the comparison, update every arm, eliminate."""
         compared = event.comparisons()
         self._corr_update(compared)  # lines 4-6
-        out = np.empty(len(self.source), dtype=np.int64)
-        count = _kernels.dominated(self._choices, *self._bounds(), self._active, out)  # lines 7-8
-        self._active[out[:count]] = False  # lines 10-11
+        _, _, dominated = self._judged()  # lines 7-8
+        self._active[dominated] = False  # lines 10-11
         if self.options.history == "delete":
-            self._learnt.compared += compared
-            self._delete_comparisons(set(out[:count].tolist()))  # line 9
+            self._learnt.duels += compared
+            self._delete_comparisons(set(dominated.tolist()))  # line 9
 
     def _delete_comparisons(self, gone: set[int]) -> None:
         """Line 9. Rebuilt from what stays: subtracting would leave rounding where nothing is."""
         learnt = self._learnt
-        kept = [duel for duel in learnt.compared if not gone & {duel[0], duel[1]}]
-        if len(kept) < len(learnt.compared):
-            learnt.compared = kept
+        kept = [duel for duel in learnt.duels if not gone & {duel[0], duel[1]}]
+        if len(kept) < len(learnt.duels):
+            learnt.duels = kept
             learnt.tally.clear()
             self._corr_update(kept)
 
     # -- Algorithm 4: CorrUpdate ------------------------------------------------------------------
 
-    def _corr_update(self, compared: list[tuple[int, int, bool]]) -> None:
+    def _corr_update(self, compared: Iterable[tuple[int, int, float]]) -> None:
         """Lines 1-4, for all b_k at once. Arms outside W are updated too: they may come back."""
+        tally, policy = self._learnt.tally, self.options.policy
         for winner, loser, tie in compared:
-            self.source.add(self._learnt.tally, winner, loser, policy=self.options.policy, tie=tie)
+            self.source.add(tally, winner, loser, policy=policy, tie=bool(tie))
 
     # -- helpers ------------------------------------------------------------------------------
 
@@ -229,7 +197,7 @@ class CorrDuel(Engine):
 
     def _may_eliminate(self, remaining: int) -> bool:
         """Whether an elimination follows if counts go on growing as they did, estimates as now."""
-        estimate, _ = self._bounds()
+        estimate, _, _ = self._judged()
         plays = self._learnt.tally.all_plays * (1.0 + remaining / self.duels)
         if self.options.radius == "global":
             plays = np.full_like(plays, plays[self._active].min())

@@ -17,16 +17,10 @@ _GAP = 0.3
 def draw_array(
     polarity: NDArray[np.int8], names: Sequence[str], positions: NDArray[np.float64]
 ) -> list[str]:
-    """Return the array as lines of equal width.
+    """Return the array as lines of equal width, a contact called "case" below it.
 
-    Parameters
-    ----------
-    polarity : (E,) int8
-        -1 cathode, 0 off, +1 anode.
-    names : E contact names
-        A contact called "case" is drawn below the array.
-    positions : (E, 3) m
-        x to the patient's left, z rostral.
+    ``polarity`` (E,): -1 cathode, 0 off, +1 anode; ``positions`` (E, 3), m: x to
+    the patient's left, z rostral.
     """
     paddle = [e for e, name in enumerate(names) if name != CASE]
     left, rostral = array_axes(positions[paddle])

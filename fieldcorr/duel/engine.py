@@ -7,15 +7,15 @@ An algorithm adds what it knows before the first duel, how it learns and what it
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from copy import deepcopy
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, field
+from typing import Any, Self, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fieldcorr.correlation.numbers import real_number, whole_number
-from fieldcorr.correlation.sources import CorrelationSource, Via, as_source
+from fieldcorr.correlation.sources import CorrelationSource, Tally, Via, as_source
+from fieldcorr.duel import _kernels
 from fieldcorr.duel.events import (
     ANSWERS,
     Answer,
@@ -32,21 +32,12 @@ from fieldcorr.errors import DuelError
 _RETROACTIVE = ("void", "exclude", "include", "extend")
 # Events that hold from the start, whenever they were said.
 
-_SNAPSHOT_ARMS = 2**24  # all snapshots of an engine together stay below this many arms
-
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a session has come.
+    """How far a session has come: comparisons that count of those planned, and arms left.
 
-    Attributes
-    ----------
-    duels, horizon : int
-        Comparisons that count, and how many are planned.
-    skipped, voided : int
-        Pairs passed over, and answers declared void.
-    left, allowed, excluded : int
-        Arms still in the set, arms that may be in it at all, arms excluded for safety.
+    ``allowed`` arms may be in the set at all; ``excluded`` ones are out for safety.
     """
 
     duels: int
@@ -81,11 +72,25 @@ class Course:
     forced: tuple[int, int] | None = None
     previous: int | None = None
     pending: tuple[int, int] | None = None
-    events: int = 0
 
-    def copy(self) -> "Course":
-        """Return a copy that shares nothing that changes."""
-        return replace(self, active=self.active.copy(), learnt=deepcopy(self.learnt))
+
+@dataclass(eq=False)
+class Tallied:
+    """Wins and plays of all arms, and the duels that may have to be deleted from them again.
+
+    A duel is (arm, opponent, x): in CorrDuel x tells a tie, in Beat-the-Mean the wins of the arm.
+    """
+
+    tally: Tally
+    duels: list[tuple[int, int, float]] = field(default_factory=list)
+
+
+class Shared(TypedDict, total=False):
+    """Keywords of every engine that need not be given, see :class:`Engine`."""
+
+    seed: int
+    whitelist: Iterable[int] | None
+    via: Via
 
 
 class Engine(ABC):
@@ -104,9 +109,6 @@ class Engine(ABC):
     via
         How to read a store, see :func:`fieldcorr.duel.as_source`.
     """
-
-    snapshots: ClassVar[int] = 32
-    """Most states kept for undo; one is kept every so many answers."""
 
     def __init__(
         self,
@@ -226,7 +228,11 @@ class Engine(ABC):
             if self._keep is not None:
                 self._keep(event)
             kept = True
-            self._enter(event)
+            self._listed(event)
+            if event.kind == "undo" or event.kind in _RETROACTIVE:
+                self._relearn()
+            else:
+                self._advance(event)
         except BaseException as error:
             # An ordinary error on the way to the disk: not kept, and nothing has changed.
             self._in_doubt = kept or not isinstance(error, Exception)
@@ -238,8 +244,7 @@ class Engine(ABC):
         try:
             for event in events:
                 self.check(event)
-                _, changed = self._listed(event)
-                if changed.kind in _RETROACTIVE:
+                if self._listed(event).kind in _RETROACTIVE:
                     self._course.terms = self._settled()
         finally:
             self._relearn()
@@ -363,7 +368,7 @@ class Engine(ABC):
 
     @abstractmethod
     def _blank(self) -> Any:
-        """Return what is known before the first duel; anything that ``deepcopy`` can copy."""
+        """Return what is known before the first duel."""
 
     @abstractmethod
     def _learn(self, event: Event) -> None:
@@ -405,23 +410,12 @@ class Engine(ABC):
             self._relearn()
             self._in_doubt = False
 
-    def _enter(self, event: Event) -> None:
-        """Put the event on the list and move on by it."""
-        place, changed = self._listed(event)
-        if changed.kind in _RETROACTIVE:
-            self._relearn()
-        elif event.kind == "undo":
-            self._rewind(place)
-        else:
-            self._advance(event)
-
-    def _listed(self, event: Event) -> tuple[int, Event]:
+    def _listed(self, event: Event) -> Event:
         """Put the event on the list, or take one off; return the one that came or went."""
         if event.kind == "undo":
-            place = self._last()
-            return place, self._log.pop(place)
+            return self._log.pop(self._last())
         self._log.append(event)
-        return len(self._log) - 1, event
+        return event
 
     def _settled(self) -> Terms:
         """Return what holds for the whole session, whenever it was said."""
@@ -445,27 +439,14 @@ class Engine(ABC):
 
     def _relearn(self) -> None:
         """Go through all events from the start."""
-        self._snapshots: dict[int, Course] = {}
-        self._spacing = 64
         terms = self._settled()
         self._course = Course(terms, terms.allowed & ~terms.excluded, self._blank())
         for event in self._log:
             self._advance(event)
 
-    def _rewind(self, place: int) -> None:
-        """Go on from the last snapshot before the event that stood at ``place``."""
-        self._snapshots = {n: kept for n, kept in self._snapshots.items() if n <= place}
-        if not self._snapshots:
-            return self._relearn()
-        self._course = self._snapshots[max(self._snapshots)].copy()
-        for event in self._log[self._course.events :]:
-            self._advance(event)
-        return None
-
     def _advance(self, event: Event) -> None:
         """Move on by one event: learn from it, choose what is asked next."""
         now = self._course
-        now.events += 1
         if event.kind == "force" and not now.terms.excluded[list(event.arms)].any():
             now.forced = (event.arms[0], event.arms[1])
             now.pending = None
@@ -480,17 +461,6 @@ class Engine(ABC):
         if now.forced is not None and set(now.forced) == set(event.arms):
             now.forced = None
         now.pending = None
-        if now.events % self._spacing == 0:
-            self._save()
-
-    def _save(self) -> None:
-        """Keep the state for an undo; with too many kept, every other one goes."""
-        most = min(self.snapshots, _SNAPSHOT_ARMS // len(self.source))
-        if len(self._snapshots) >= most:
-            self._spacing *= 2
-            self._snapshots = {n: c for n, c in self._snapshots.items() if n % self._spacing == 0}
-        if most and self._course.events % self._spacing == 0:
-            self._snapshots[self._course.events] = self._course.copy()
 
     def _next_pair(self) -> tuple[int, int]:
         now = self._course
@@ -519,7 +489,7 @@ class Engine(ABC):
         raise DuelError("nothing to undo")
 
     def _checked_arms(self, arms: Iterable[int]) -> tuple[int, ...]:
-        checked = tuple(arm_number(arm) for arm in arms)
+        checked = tuple(map(arm_number, arms))
         for arm in checked:
             if not 0 <= arm < len(self.source):
                 raise DuelError(f"arm {arm} is outside 0..{len(self.source) - 1}")
@@ -530,3 +500,30 @@ class Engine(ABC):
         answers = self.history
         if number > len(answers) or not answers[number - 1].compares:
             raise DuelError(f"void: there is no answer {number} that counts")
+
+
+class EliminatingEngine(Engine):
+    """An engine that counts wins and plays of single arms, and eliminates the dominated ones."""
+
+    _learnt: Tallied
+
+    @property
+    @abstractmethod
+    def _choices(self) -> _kernels.Choices:
+        """What kernels need to know of the options."""
+
+    def _blank(self) -> Tallied:
+        # Algorithm 2: line 1, W_1 <- B, is the active set; line 8, t <- 0, the count of duels.
+        return Tallied(Tally.zeros(len(self.source)))  # lines 3-4: n_b <- 0, w_b <- 0
+
+    def _judged(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+        """Return P-hat_b and the radius of every arm, (K,), and the arms to eliminate."""
+        tally, estimate, radius = self._learnt.tally, *np.empty((2, len(self.source)))
+        out = np.empty(len(self.source), dtype=np.int64)
+        arrays = tally.wins, tally.plays, tally.background, self._active
+        count = _kernels.judge(self._choices, *arrays, estimate, radius, out)
+        return estimate, radius, out[:count]
+
+    def _ranked(self) -> Survivors:
+        estimate, radius, _ = self._judged()
+        return Survivors.ranked(self._active, estimate, self._learnt.tally.all_plays, radius)

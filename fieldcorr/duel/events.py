@@ -6,6 +6,7 @@ there is to keep.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from operator import index
 from typing import Any, Literal, SupportsIndex, cast, get_args
 
@@ -50,7 +51,7 @@ class Event:
     @property
     def arms(self) -> tuple[int, ...]:
         """All arms that the event names, in order."""
-        return tuple(arm for group in self.groups for arm in group)
+        return tuple(chain.from_iterable(self.groups))
 
     @property
     def compares(self) -> bool:
@@ -76,12 +77,7 @@ class Event:
 
 
 def duel_event(
-    left: int,
-    right: int,
-    answer: Answer,
-    *,
-    asked: bool = False,
-    meta: Meta | None = None,
+    left: int, right: int, answer: Answer, *, asked: bool = False, meta: Meta | None = None
 ) -> Event:
     """Return the event "``left`` and ``right`` were shown, and this was the answer"."""
     groups = ((arm_number(left),), (arm_number(right),))
@@ -133,13 +129,7 @@ def event_record(event: Event) -> dict[str, Any]:
 
 
 def event_from_record(record: Mapping[str, Any]) -> Event:
-    """Rebuild the event that :func:`event_record` wrote.
-
-    Raises
-    ------
-    DuelError
-        When a key is missing or holds something else than it should.
-    """
+    """Rebuild the event that :func:`event_record` wrote; refuse what it cannot have written."""
     kind = record.get("event")
     if not isinstance(kind, str) or kind not in KINDS:
         raise DuelError(f"event {kind!r} is not one of {', '.join(KINDS)}")

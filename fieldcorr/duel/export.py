@@ -3,13 +3,13 @@
 import csv
 import io
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 from fieldcorr.duel.engine import Engine
 from fieldcorr.duel.journal import JournalContent
 from fieldcorr.errors import ExportError
+from fieldcorr.files import write_beside
 
 Row = dict[str, Any]
 
@@ -89,13 +89,8 @@ def write_rows(rows: list[Row], path: Path) -> None:
 
 def write_file(path: Path, text: str) -> None:
     """Write a text file beside its name and move it there: whole, or not at all."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        try:
-            beside.write_text(text, encoding="utf-8", newline="")
-            os.replace(beside, path)
-        finally:
-            beside.unlink(missing_ok=True)
-    except (OSError, UnicodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise ExportError(f"{path}: cannot be written: {reason}") from error
+        with write_beside(path, error=ExportError, force=True) as draft:
+            draft.write_text(text, encoding="utf-8", newline="")
+    except UnicodeError as error:
+        raise ExportError(f"{path}: cannot be written: {error}") from error

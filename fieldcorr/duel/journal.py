@@ -22,7 +22,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from filelock import FileLock, Timeout
@@ -38,27 +37,13 @@ _PATIENCE = 0.5  # s: is_locked() of another process holds a lock for a moment
 
 @dataclass(frozen=True)
 class JournalContent:
-    """What a journal file holds.
+    """What a journal file holds."""
 
-    Attributes
-    ----------
-    header : dict
-        The first record: format, store, algorithm, options.
-    records : tuple of dict
-        All further records, in order.
-    torn : bytes
-        What follows the last line end: an answer that was never acknowledged, usually empty.
-    size : int
-        Bytes up to the last line end.
-    check : str
-        The check of the last line.
-    """
-
-    header: dict[str, Any]
-    records: tuple[dict[str, Any], ...]
-    torn: bytes
-    size: int
-    check: str
+    header: dict[str, Any]  # the first record: format, store, algorithm, options
+    records: tuple[dict[str, Any], ...]  # all further ones, in order
+    torn: bytes  # what follows the last line end, never acknowledged; usually empty
+    size: int  # bytes up to the last line end
+    check: str  # of the last line
 
     @property
     def lines(self) -> int:
@@ -67,13 +52,7 @@ class JournalContent:
 
 
 def read_journal(path: Path) -> JournalContent:
-    """Read and verify a journal without locking it.
-
-    Raises
-    ------
-    JournalError
-        Naming the first line that is damaged, missing or out of order.
-    """
+    """Read and verify a journal without locking it; an error names the first damaged line."""
     _check_regular(path)
     try:
         data = path.read_bytes()
@@ -127,10 +106,7 @@ def _sealed(body: str, check: str) -> str:
 
 
 class Journal:
-    """A journal open for writing, locked against every other process.
-
-    Use :meth:`create` or :meth:`open`; a context manager.
-    """
+    """A journal open for writing, locked against every other process: ``create`` or ``open``."""
 
     def __init__(self, path: Path, lock: FileLock) -> None:
         self.path = path
@@ -191,12 +167,7 @@ class Journal:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -7,6 +7,7 @@ as keywords of the engine, the options of the update rule stand beside the other
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
+from functools import cached_property
 from typing import Any, Literal, get_args, get_type_hints
 
 from fieldcorr.correlation.numbers import real_number
@@ -105,7 +106,7 @@ class DuelOptions:
         """log(1/delta), the constant of the confidence radius."""
         return math.log(1.0 / self.delta)
 
-    @property
+    @cached_property
     def choices(self) -> Choices:
         """The options as the numbers that kernels take."""
         rule = self.policy.as_rule()

@@ -6,7 +6,6 @@ disk counts once, whatever happened to the process that wrote it.
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from fieldcorr.correlation.sources import CorrelationSource, Via, as_source
@@ -28,14 +27,8 @@ class Session:
     """An engine and its journal; a context manager.
 
     Use :meth:`new` or :meth:`open`. Everything told to :attr:`engine` is on the disk before it
-    takes effect; an exception from the journal means that it did not.
-
-    Attributes
-    ----------
-    engine : Engine
-        Ask and tell here.
-    torn : bytes
-        An unfinished last line that was found and set aside: an answer never acknowledged.
+    takes effect; an exception from the journal means that it did not. ``torn`` is an unfinished
+    last line that was found and set aside: an answer never acknowledged.
     """
 
     def __init__(self, engine: Engine, journal: Journal) -> None:
@@ -83,12 +76,7 @@ class Session:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -37,24 +37,12 @@ CHUNK = 50
 
 @dataclass(frozen=True)
 class Player:
-    """One algorithm with its options.
+    """One algorithm with its options."""
 
-    Attributes
-    ----------
-    name : str
-        For tables and plots.
-    algorithm : str
-        "CorrDuel", "BeatTheMean", "RUCB" or "SparringUCB1".
-    options : DuelOptions
-        For CorrDuel.
-    alpha : float
-        Exploration of RUCB and of UCB1.
-    """
-
-    name: str
-    algorithm: str
-    options: DuelOptions = _DEFAULT
-    alpha: float = 0.51
+    name: str  # for tables and plots
+    algorithm: str  # one of ALGORITHMS
+    options: DuelOptions = _DEFAULT  # for CorrDuel
+    alpha: float = 0.51  # exploration of RUCB and of UCB1
 
 
 ALGORITHMS = ("CorrDuel", "BeatTheMean", "RUCB", "SparringUCB1")
@@ -70,28 +58,14 @@ PRINTED = Player("CorrDuel as printed", "CorrDuel", DuelOptions.paper())
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What one player did; arrays over trials and steps.
-
-    Attributes
-    ----------
-    eps : (N, T) float32
-        Stepwise regret.
-    returned : (N,)
-        Regret of the arm that would be returned.
-    left : (N,)
-        Arms left at the end.
-    kept : (N,)
-        Whether the best arm is among them.
-    seconds : float
-        Time of the trials, added up over threads.
-    """
+    """What one player did in N trials of T duels."""
 
     player: Player
-    eps: NDArray[np.float32]
-    returned: NDArray[np.float64]
-    left: NDArray[np.float64]
-    kept: NDArray[np.float64]
-    seconds: float
+    eps: NDArray[np.float32]  # (N, T), stepwise regret
+    returned: NDArray[np.float64]  # (N,), regret of the arm that would be returned
+    left: NDArray[np.float64]  # (N,), arms left at the end
+    kept: NDArray[np.float64]  # (N,), whether the best arm is among them
+    seconds: float  # of the trials, added up over threads
 
     @property
     def mean(self) -> NDArray[np.float64]:
@@ -156,20 +130,11 @@ def simulate(
     threads: int | None = None,
     progress: Callable[[str, float], None] | None = None,
 ) -> Experiment:
-    """Play ``trials`` trials of ``horizon`` duels with every player.
+    """Play ``trials`` trials of ``horizon`` duels with every player, all on the same utilities.
 
-    Parameters
-    ----------
-    world
-        Arms and utilities; all players meet the same utilities.
-    players
-        Who plays.
-    noise
-        Standard deviation of each of the two values that a duel compares.
-    seed
-        Fixes utilities, pairs and answers; the result does not depend on ``threads``.
-    progress
-        Called with a stage and the part done.
+    ``noise`` is the standard deviation of each of the two values that a duel compares. ``seed``
+    fixes utilities, pairs and answers; the result does not depend on ``threads``. ``progress`` is
+    called with a stage and the part done.
     """
     trials = whole_number(trials, "trials", DuelError, least=1)
     horizon = whole_number(horizon, "horizon", DuelError, least=1)
@@ -238,14 +203,8 @@ def _settings(
 ) -> dict[str, Any]:
     from fieldcorr import __version__
 
-    settings: dict[str, Any] = {
-        "fieldcorr": __version__,
-        "world": world.name,
-        "trials": trials,
-        "horizon": horizon,
-        "noise": noise,
-        "seed": seed,
-    }
+    settings: dict[str, Any] = {"fieldcorr": __version__, "world": world.name, "trials": trials}
+    settings |= {"horizon": horizon, "noise": noise, "seed": seed}
     for player in players:
         options = player.options.record() if player.algorithm == "CorrDuel" else {}
         settings[player.name] = ", ".join(f"{key} = {value}" for key, value in options.items())

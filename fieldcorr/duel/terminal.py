@@ -7,7 +7,7 @@ only after it is on the disk.
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from fieldcorr.configurations.text import format_configuration
 from fieldcorr.duel.commands import HELP, Actions, parse_command
@@ -19,6 +19,8 @@ from fieldcorr.errors import ConfigurationError, DuelError, JournalError
 if TYPE_CHECKING:
     from fieldcorr.store import Store
 
+Reply = Literal["done", "wrong", "help"]
+
 TOP = 10
 """Configurations listed at the end."""
 
@@ -28,11 +30,8 @@ def converse(
 ) -> None:
     """Go on until the lines end or someone quits.
 
-    Parameters
-    ----------
-    forgiving
-        Whether a line that cannot be used is answered and forgotten (a person mistypes), or ends
-        the session with the error (a program must not go on with half of its answers).
+    A line that cannot be used is answered and forgotten if ``forgiving`` (a person mistypes), or
+    ends the session with the error (a program must not go on with half of its answers).
     """
     engine = session.engine
     actions = Actions(engine, store.index_of)
@@ -46,13 +45,16 @@ def converse(
             continue
         try:
             command = parse_command(line)
-            front.help() if command.verb == "help" else front.done(actions.perform(command))
+            if command.verb == "help":
+                front.reply("help", HELP)
+            else:
+                front.reply("done", actions.perform(command))
         except JournalError:
             raise
         except (DuelError, ConfigurationError) as error:
             if not forgiving:
                 raise
-            front.wrong(str(error))
+            front.reply("wrong", str(error))
     if not engine.done:
         front.end(engine)
 
@@ -71,17 +73,7 @@ def printable(text: str) -> str:
 
 
 class TextFront:
-    """Talks to a person.
-
-    Parameters
-    ----------
-    store
-        Draws from its contacts and polarities.
-    write
-        Takes one piece of text.
-    prompt
-        Whether to print what can be typed (a person is there).
-    """
+    """Talks to a person; ``prompt``, if one is there, prints what can be typed."""
 
     def __init__(self, store: "Store", write: Callable[[str], object], *, prompt: bool) -> None:
         self._store = store
@@ -111,29 +103,17 @@ class TextFront:
 
     def picture(self, pair: tuple[int, int]) -> str:
         """Return both arrays side by side."""
-        store = self._store
-        drawn = [
-            draw_array(store.polarity[arm], store.contact_names, store.contact_positions)
-            for arm in pair
-        ]
-        left, right = (
-            format_configuration(store.polarity[arm], store.contact_names) for arm in pair
-        )
-        titles = (f"LEFT   {left}", f"RIGHT  {right}")
+        names, positions = self._store.contact_names, self._store.contact_positions
+        polarities = [self._store.polarity[arm] for arm in pair]
+        left, right = (draw_array(polarity, names, positions) for polarity in polarities)
+        texts = (format_configuration(polarity, names) for polarity in polarities)
+        titles = (f"LEFT   {next(texts)}", f"RIGHT  {next(texts)}")
         legend = "rostral is up, the patient's left is left; [+] anode, (-) cathode"
-        return f"{draw_pair(drawn[0], drawn[1], titles)}\n{legend}"
+        return f"{draw_pair(left, right, titles)}\n{legend}"
 
-    def done(self, message: str) -> None:
-        """Say what has been recorded."""
-        self._write(f"{message}\n")
-
-    def wrong(self, message: str) -> None:
-        """Say why a line cannot be used."""
-        self._write(f"{message}\n")
-
-    def help(self) -> None:
-        """List what can be typed."""
-        self._write(HELP)
+    def reply(self, kind: Reply, message: str) -> None:
+        """Say what has been recorded, why a line cannot be used, or what can be typed."""
+        self._write(message if kind == "help" else f"{message}\n")
 
     def end(self, engine: Engine) -> None:
         """Say where the session stands: the ranked set, and what it is worth."""
@@ -164,17 +144,9 @@ class JsonFront:
             warning=engine.warning,
         )
 
-    def done(self, message: str) -> None:
-        """Say what has been recorded."""
-        self._say("done", text=message)
-
-    def wrong(self, message: str) -> None:
-        """Say why a line cannot be used."""
-        self._say("wrong", text=message)
-
-    def help(self) -> None:
-        """List what can be typed."""
-        self._say("help", text=HELP)
+    def reply(self, kind: Reply, message: str) -> None:
+        """Say what has been recorded, why a line cannot be used, or what can be typed."""
+        self._say(kind, text=message)
 
     def end(self, engine: Engine) -> None:
         """Say where the session stands."""

@@ -37,20 +37,11 @@ class Grid:
     """The paper's experiment: a Gaussian process on a square grid over [0, 1] x [0, 1].
 
     Covariance amplitude^2 exp(-|x - y|^2 / (2 length^2)), which is also r, without the amplitude.
-
-    Attributes
-    ----------
-    side : int
-        Points per direction; the paper has 50, so K = 2500.
-    length : float
-        Length scale; the paper does not state it.
-    amplitude : float
-        Standard deviation of the utility.
     """
 
-    side: int = 50
-    length: float = 0.2
-    amplitude: float = 1.0
+    side: int = 50  # points per direction, as in the paper: K = 2500
+    length: float = 0.2  # length scale; the paper does not state it
+    amplitude: float = 1.0  # standard deviation of the utility
 
     def __post_init__(self) -> None:
         """Refuse what is no grid."""
@@ -91,24 +82,15 @@ class Grid:
 class Electrodes:
     """Configurations of an electrode array, each a point z on the unit sphere with r = Z Z'.
 
-    Attributes
-    ----------
-    embedding : (K, R)
-        Of a store.
-    kind : str
-        "linear": u(z) = amplitude theta . z with normal theta, linear in the field. "smooth": a
-        Gaussian process exp(-|z - z'|^2 / (2 length^2)) by random Fourier features. "magnitude":
-        |theta . z|, the same for a configuration and its polarity mirror, standardised.
-    length : float
-        Length scale of "smooth"; opposite points have distance 2.
-    amplitude : float
-        Standard deviation of the utility.
+    The utility is "linear": u(z) = amplitude theta . z with normal theta, linear in the field;
+    "smooth": a Gaussian process exp(-|z - z'|^2 / (2 length^2)) by random Fourier features; or
+    "magnitude": |theta . z|, the same for a configuration and its polarity mirror, standardised.
     """
 
-    embedding: NDArray[np.float64] = field(repr=False)
+    embedding: NDArray[np.float64] = field(repr=False)  # (K, R), of a store
     kind: Kind = "linear"
-    length: float = 1.0
-    amplitude: float = 1.0
+    length: float = 1.0  # length scale of "smooth"; opposite points have distance 2
+    amplitude: float = 1.0  # standard deviation of the utility
 
     def __post_init__(self) -> None:
         """Refuse a kind of utility that does not exist."""

@@ -421,27 +421,6 @@ def test_an_interrupted_answer_is_taken_whole_or_not_at_all(name: str) -> None:
     assert step > 20
 
 
-@pytest.mark.parametrize("answers", [10, 150, 300])
-def test_undo_learns_only_a_little_again(answers: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(CorrDuel, "snapshots", 2)
-    engine = CorrDuel(correlations(ARMS), horizon=1000, delta=1e-9)
-    for number in range(answers):
-        engine.answer(("left", "right", "same")[number % 3])
-    learnt: list[Event] = []
-    learn = CorrDuel._learn
-
-    def counted(self: CorrDuel, event: Event) -> None:
-        learnt.append(event)
-        learn(self, event)
-
-    monkeypatch.setattr(CorrDuel, "_learn", counted)
-    engine.undo()
-    assert len(learnt) <= min(answers - 1, 128)
-    again = engine.fresh()
-    again.replay(engine.events)
-    assert state(engine) == state(again)
-
-
 @pytest.mark.parametrize("number", [np.array(3), np.int8(3), np.uint64(3)])
 def test_whole_numbers_of_numpy_are_numbers(number: Any) -> None:
     engine = CorrDuel(
