@@ -161,7 +161,7 @@ class Blocks:
         return count * ((4 * count if self._options.matrix else 0) + 12 * listed)
 
     def rows(self, report: Progress = silent) -> Iterator[NDArray[np.float32]]:
-        """Yield r of every block, which lasts until the next but one; count neighbours on the way."""
+        """Yield r of every block, valid until the next but one; count neighbours on the way."""
         stage = "correlation"
         report(stage, 0.0)
         self._remove_others()
