@@ -209,7 +209,7 @@ def test_kernels_live_alone(module: str) -> None:
         assert not compilers_named(path), f"fieldcorr.{module} belongs to _kernels"
 
 
-NOT_YET_ANNOTATED = ("duel._kernels", "elements._kernels", "leadfield._kernels")
+NOT_YET_ANNOTATED = ("elements._kernels", "leadfield._kernels")
 
 
 def untyped_parts(function: Callable[..., Any]) -> list[str]:

@@ -18,7 +18,6 @@ import json
 import os
 import stat
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,6 +26,7 @@ from typing import Any, Self
 from filelock import FileLock, Timeout
 
 from fieldcorr.errors import JournalError
+from fieldcorr.files import Closing, fsync_folder, write_beside, writing
 
 FORMAT = "fieldcorr-journal 1"
 _CHECK = ', "check": "'
@@ -105,7 +105,7 @@ def _sealed(body: str, check: str) -> str:
     return f'{body[:-1]}{_CHECK}{check}"}}'
 
 
-class Journal:
+class Journal(Closing):
     """A journal open for writing, locked against every other process: ``create`` or ``open``."""
 
     def __init__(self, path: Path, lock: FileLock) -> None:
@@ -133,24 +133,17 @@ class Journal:
         The journal appears under its name with its first line complete, or not at all.
         """
         lock = _locked(path)
-        beside = path.with_name(f"{path.name}.new")
         try:
             if path.exists() and not (path.is_file() and path.stat().st_size == 0):
                 raise JournalError(f"{path}: exists already; a journal is never overwritten")
             record = {"line": 1, "time": _now(), "event": "session", "format": FORMAT, **header}
             data, _ = _line(record, "", path)
-            with beside.open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(beside, path)
-            _sync_directory(path.parent)
-        except BaseException as error:
-            with suppress(OSError):
-                beside.unlink(missing_ok=True)
+            with write_beside(path, error=JournalError, force=True) as draft:
+                draft.write_bytes(data)
+            with writing(path, JournalError):
+                fsync_folder(path.parent)
+        except BaseException:
             lock.release()
-            if isinstance(error, OSError):
-                raise JournalError(f"{path}: cannot be made: {error.strerror}") from error
             raise
         return cls(path, lock)
 
@@ -163,12 +156,6 @@ class Journal:
         """
         _check_regular(path)
         return cls(path, _locked(path))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Release file and lock."""
@@ -294,13 +281,3 @@ def _plain(value: Any) -> Any:
 def _write_all(descriptor: int, data: bytes) -> None:
     while data:
         data = data[os.write(descriptor, data) :]
-
-
-def _sync_directory(folder: Path) -> None:
-    """Make the name of a new file as durable as its content, where folders can be opened."""
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

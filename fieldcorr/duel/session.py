@@ -15,6 +15,7 @@ from fieldcorr.duel.engine import Engine
 from fieldcorr.duel.events import Event, Meta, arm_number, event_from_record, event_record
 from fieldcorr.duel.journal import Journal, JournalContent, read_journal
 from fieldcorr.errors import DuelError, JournalError
+from fieldcorr.files import Closing
 
 NOTICE = "Research software, no medical device: check every configuration before it is delivered."
 
@@ -23,7 +24,7 @@ ALGORITHMS: Mapping[str, type[Engine]] = {
 }
 
 
-class Session:
+class Session(Closing):
     """An engine and its journal; a context manager.
 
     Use :meth:`new` or :meth:`open`. Everything told to :attr:`engine` is on the disk before it
@@ -72,12 +73,6 @@ class Session:
         except BaseException:
             journal.close()
             raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Release the journal."""

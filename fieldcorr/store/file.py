@@ -17,14 +17,15 @@ from contextlib import contextmanager
 from functools import cache
 from math import prod
 from pathlib import Path
-from types import EllipsisType, TracebackType
-from typing import Any, Self
+from types import EllipsisType
+from typing import Any
 
 import h5py
 import numpy as np
 from numpy.typing import NDArray
 
 from fieldcorr.errors import StoreError
+from fieldcorr.files import Closing
 from fieldcorr.store import layout
 from fieldcorr.store.layout import Entry, Group, Symbols
 
@@ -59,7 +60,7 @@ def hdf5_errors(path: Path) -> Iterator[None]:
         raise StoreError(f"{path}: does not fit into memory") from error
 
 
-class StoreFile:
+class StoreFile(Closing):
     """An open store whose structure has been verified; a context manager.
 
     Parameters
@@ -101,17 +102,6 @@ class StoreFile:
         except BaseException:
             self.close()
             raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the file; arrays already read stay valid."""

@@ -11,12 +11,14 @@ methods that need them.
 import hashlib
 from collections.abc import Sequence
 from functools import cached_property
+from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fieldcorr.correlation.numbers import whole_number
 from fieldcorr.errors import ConfigurationError, StoreError
 from fieldcorr.store.file import StoreFile
 
@@ -243,9 +245,7 @@ class Store(StoreFile):
         Of equal r the lower row comes first.
         """
         number = self.checked_row(i)
-        count = _whole(n)
-        if count is None or count < 0:
-            raise ConfigurationError(f"{self.path}: {n} nearest: must be a whole number from 0 on")
+        count = whole_number(n, f"{self.path}: nearest", ConfigurationError)
         r = self.row(number)
         order = np.argsort(-r, kind="stable")
         best = order[order != number][:count]
@@ -280,9 +280,7 @@ class Store(StoreFile):
 
     def lead_field(self, contact: int) -> NDArray[np.float32]:
         """Return the lead field (D,) V/A of one contact at all nodes."""
-        number = _whole(contact)
-        if number is None or not 0 <= number < len(self.contact_names):
-            raise ConfigurationError(f"{self.path}: no contact number {contact}")
+        number = self._checked(contact, len(self.contact_names), "contact")
         row: NDArray[np.float32] = self.part("/leadfield/nodal", slice(number, number + 1))[0]
         return row
 
@@ -349,25 +347,22 @@ class Store(StoreFile):
 
     def checked_row(self, i: int) -> int:
         """Return a row number, or say that there is no such row."""
-        number = _whole(i)
-        if number is None or not 0 <= number < len(self):
-            raise ConfigurationError(
-                f"{self.path}: no configuration {i}; rows are 0..{len(self) - 1}"
-            )
-        return number
+        return self._checked(i, len(self), "configuration")
 
     def _checked_range(self, start: int, stop: int) -> tuple[int, int]:
-        first, last = _whole(start), _whole(stop)
-        if first is None or last is None or not 0 <= first <= last <= len(self):
-            raise ConfigurationError(
-                f"{self.path}: no rows {start} to {stop}; rows are 0..{len(self) - 1}"
-            )
+        first, last = (self._checked(edge, len(self) + 1, "row") for edge in (start, stop))
+        if first > last:
+            raise ConfigurationError(f"{self.path}: no rows {start} to {stop}: they end first")
         return first, last
 
-
-def _whole(value: object) -> int | None:
-    """Return a whole number, given in whatever type; None when it is none."""
-    found = np.asarray(value)
-    if found.ndim or found.dtype.kind not in "iuf" or not np.isfinite(found) or found % 1:
-        return None
-    return int(found)
+    def _checked(self, value: int, count: int, what: str) -> int:
+        """Return a whole number from 0 to ``count`` - 1, of whatever type."""
+        try:
+            number = index(value)
+        except TypeError:
+            number = -1
+        if not 0 <= number < count:
+            raise ConfigurationError(
+                f"{self.path}: no {what} {value}; they are numbered 0 to {count - 1}"
+            )
+        return number

@@ -8,7 +8,6 @@ and files in it that are not ours, are never touched; links are never followed.
 import os
 import shutil
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from filelock import FileLock, Timeout
@@ -61,12 +60,7 @@ class WorkFolder:
             raise self._taken()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._leave()
 
     def clear(self) -> None:

@@ -456,7 +456,7 @@ def test_a_journal_that_cannot_be_made_leaves_nothing_open_or_behind(
 
     before = len(os.listdir("/proc/self/fd"))
     monkeypatch.setattr(os, call, fails)
-    with pytest.raises(JournalError, match="cannot be made: Input/output error"):
+    with pytest.raises(JournalError, match="cannot be written: Input/output error"):
         Session.new(path, MATRIX, horizon=5)
     monkeypatch.undo()
     assert len(os.listdir("/proc/self/fd")) == before

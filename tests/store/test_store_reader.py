@@ -102,7 +102,7 @@ def test_ranges_that_do_not_exist_are_refused(
     store: Store, lean: Store, start: int, stop: int
 ) -> None:
     for read in (store.rows, store.neighbour_rows, lean.rows):
-        with pytest.raises(ConfigurationError, match=f"no rows {start} to {stop}"):
+        with pytest.raises(ConfigurationError, match="no rows? "):
             read(start, stop)
     assert store.rows(7, 7).shape == (0, 180)
 
@@ -117,7 +117,7 @@ def test_the_nearest_come_best_first(store: Store, lean: Store) -> None:
     np.testing.assert_array_equal(lean.nearest(17, 12)[0], indices)
     assert store.nearest(17, 1000)[0].size == 179
     assert store.nearest(17, 0)[0].size == 0
-    with pytest.raises(ConfigurationError, match="-1 nearest"):
+    with pytest.raises(ConfigurationError, match="nearest: -1"):
         store.nearest(17, -1)
 
 
@@ -267,7 +267,7 @@ def test_what_is_no_store_is_refused_in_one_line(tmp_path: Path, content: bytes)
 
 @pytest.mark.parametrize("contact", [-1, 5, None])
 def test_a_contact_that_does_not_exist(store: Store, contact: int) -> None:
-    with pytest.raises(ConfigurationError, match=f"no contact number {contact}"):
+    with pytest.raises(ConfigurationError, match=f"no contact {contact}"):
         store.lead_field(contact)
 
 
