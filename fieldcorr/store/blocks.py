@@ -44,27 +44,13 @@ DAMAGE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile)
 
 @dataclass(frozen=True)
 class Options:
-    """How neighbourhoods and matrix are made.
+    """How neighbourhoods and matrix are made; memory and threads change nothing in the file."""
 
-    Attributes
-    ----------
-    threshold
-        Neighbours have r above it.
-    top_k
-        At most so many neighbours per row, those of largest r; 0 for all.
-    matrix
-        Whether the K x K matrix is stored.
-    memory
-        Bytes for blocks of rows; changes nothing in the file.
-    threads
-        Threads; None for all. Changes nothing in the file.
-    """
-
-    threshold: float = 0.0
-    top_k: int = 0
-    matrix: bool = True
-    memory: int = DEFAULT_MEMORY
-    threads: int | None = None
+    threshold: float = 0.0  # neighbours have r above it
+    top_k: int = 0  # at most so many per row, those of largest r; 0 for all
+    matrix: bool = True  # whether the K x K matrix is stored
+    memory: int = DEFAULT_MEMORY  # bytes for blocks of rows
+    threads: int | None = None  # None for all
 
 
 @dataclass(frozen=True, eq=False)

@@ -57,37 +57,16 @@ class Group:
 
 @dataclass(frozen=True)
 class Entry:
-    """One HDF5 dataset.
+    """One HDF5 dataset."""
 
-    Attributes
-    ----------
-    path
-        Absolute path in the file.
-    dtype
-        numpy type string, little-endian, or :data:`TEXT`.
-    dims
-        Shape in symbols; () is a scalar.
-    presence
-        "always", or the name of a family that is present or absent as a whole: "matrix", "mesh"
-        (what a slim store leaves out), "area".
-    unit
-        SI unit, "1" for pure numbers, "" for text.
-    meaning
-        One line for FORMAT.md and for people.
-    streamed
-        Made block of rows by block of rows, and never in memory as a whole.
-    since
-        Format version that brought it.
-    """
-
-    path: str
-    dtype: str
-    dims: tuple[str, ...]
-    unit: str
-    meaning: str
-    presence: str = "always"
-    streamed: bool = False
-    since: str = "1.0"
+    path: str  # absolute, in the file
+    dtype: str  # numpy type string, little-endian, or TEXT
+    dims: tuple[str, ...]  # shape in symbols; () is a scalar
+    unit: str  # SI, "1" for pure numbers, "" for text
+    meaning: str  # one line for FORMAT.md and for people
+    presence: str = "always"  # or one of FAMILIES
+    streamed: bool = False  # made block of rows by block of rows, never in memory as a whole
+    since: str = "1.0"  # format version that brought it
 
     @property
     def encoding(self) -> tuple[str, str]:
@@ -180,7 +159,7 @@ RECORDS: Mapping[str, Any] = {
 the form of every item, a tuple several forms of which one must fit."""
 
 FAMILIES = ("area", "matrix", "mesh")
-"""Datasets of a family are all present or all absent."""
+"""Datasets of a family are all present or all absent: a slim store has no "mesh"."""
 
 
 def select(families: Iterable[str]) -> Iterator[Entry]:
