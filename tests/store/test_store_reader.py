@@ -102,7 +102,7 @@ def test_ranges_that_do_not_exist_are_refused(
     store: Store, lean: Store, start: int, stop: int
 ) -> None:
     for read in (store.rows, store.neighbour_rows, lean.rows):
-        with pytest.raises(ConfigurationError, match="no rows? "):
+        with pytest.raises(ConfigurationError, match=r"no rows? "):
             read(start, stop)
     assert store.rows(7, 7).shape == (0, 180)
 
