@@ -234,7 +234,8 @@ class StoreFile(Closing):
             if problem:
                 raise StoreError(f"{self.path}: {problem}")
             self._verify_storage(item, entry)
-            return h5py.Dataset(item)
+            # Read-only, h5py prepares a dataset once and not for every read.
+            return h5py.Dataset(item, readonly=True)
 
     def _verify_type(self, kind: h5py.h5t.TypeID, entry: Entry) -> None:
         if entry.dtype == layout.TEXT:

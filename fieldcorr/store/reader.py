@@ -11,6 +11,7 @@ methods that need them.
 import hashlib
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import pairwise
 from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -212,32 +213,26 @@ class Store(StoreFile):
         entries = slice(int(self.indptr[first]), int(self.indptr[last]))
         indices: NDArray[np.int64] = self.part("/neighbourhoods/indices", entries)
         r: NDArray[np.float32] = self.part("/neighbourhoods/data", entries)
-        if indices.size:
-            self._verify_neighbours(indices, r, first, last)
+        pointers = self.indptr[first : last + 1] - entries.start
+        for row, (begin, end) in enumerate(pairwise(pointers.tolist()), start=first):
+            self._verify_neighbours(row, indices[begin:end], r[begin:end])
         return indices, r
 
     def _verify_neighbours(
-        self, indices: NDArray[np.int64], r: NDArray[np.float32], start: int, stop: int
+        self, row: int, indices: NDArray[np.int64], r: NDArray[np.float32]
     ) -> None:
-        """Refuse neighbours of rows ``start:stop`` that no batch could have written."""
-        problem = ""
-        pointers = self.indptr[start : stop + 1] - self.indptr[start]
-        ascending = indices[1:] > indices[:-1]
-        # From one row to the next the numbers may fall.
-        ascending[pointers[(pointers > 0) & (pointers < indices.size)] - 1] = True
-        if not (indices.min() >= 0 and indices.max() < len(self)):
+        """Refuse neighbours of a row that no batch could have written."""
+        if not indices.size:
+            return
+        place, problem = int(indices.searchsorted(row)), ""
+        if not (indices[0] >= 0 and indices[-1] < len(self)):
             problem = f"/neighbourhoods/indices points outside 0..{len(self) - 1}"
-        elif not ascending.all() or self._lists_itself(indices, pointers, start):
+        elif not (indices[1:] > indices[:-1]).all() or row in indices[place : place + 1]:
             problem = "/neighbourhoods/indices does not ascend, or lists a row as its own neighbour"
         elif not (r.min() > self.threshold and r.max() <= 1.0):
             problem = f"/neighbourhoods/data is not above {self.threshold:g} and at most 1"
         if problem:
-            raise StoreError(f"{self.path}: damaged: {problem} in rows {start} to {stop - 1}")
-
-    @staticmethod
-    def _lists_itself(indices: NDArray[np.int64], pointers: NDArray[np.int64], start: int) -> bool:
-        rows = np.arange(start, start + pointers.size - 1)
-        return bool((indices == np.repeat(rows, np.diff(pointers))).any())
+            raise StoreError(f"{self.path}: damaged: {problem} in row {row}")
 
     def nearest(self, i: int, n: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Return the n configurations of largest r with i, itself left out, best first, and r.
