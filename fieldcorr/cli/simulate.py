@@ -142,14 +142,14 @@ def store_command(
       fieldcorr simulate store my.h5 --utility smooth --length 0.7 --trials 1000
       fieldcorr simulate store my.h5 --utility magnitude --horizon 200 --csv regret.csv
     """
-    from fieldcorr.duel.worlds import Electrodes
+    from fieldcorr.duel.worlds import ElectrodeSpace
     from fieldcorr.store import open_store
 
     given = {"trials": trials, "horizon": horizon, "length": length, "utility": utility}
     given |= {"amplitude": amplitude, "noise": noise, "seed": seed}
     chosen = _merged(STORE, settings, given, _options(option, delta))
     with open_store(store) as opened:
-        world = Electrodes(
+        world = ElectrodeSpace(
             opened.embedding,
             chosen["utility"],
             length=chosen["length"],
