@@ -209,9 +209,6 @@ def test_kernels_live_alone(module: str) -> None:
         assert not compilers_named(path), f"fieldcorr.{module} belongs to _kernels"
 
 
-NOT_YET_ANNOTATED = ("elements._kernels", "leadfield._kernels")
-
-
 def untyped_parts(function: Callable[..., Any]) -> list[str]:
     """Return the parameters, and "return", that a function says no type of, or none that tells."""
     signature = inspect.signature(function)
@@ -224,7 +221,4 @@ def untyped_parts(function: Callable[..., Any]) -> list[str]:
 def test_kernels_are_annotated(module: str) -> None:
     kernels = {n: k.py_func for n, k in compiled_functions(module).items() if hasattr(k, "py_func")}
     untyped = {name: parts for name, f in kernels.items() if (parts := untyped_parts(f))}
-    if module in NOT_YET_ANNOTATED:
-        assert untyped, f"fieldcorr.{module} is annotated: take it off the list"
-        pytest.xfail("not annotated yet")
     assert not untyped

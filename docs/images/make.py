@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 import fieldcorr as fc
 from fieldcorr import plot
 from fieldcorr.duel.simulate import BASELINES, Experiment, Player, simulate
-from fieldcorr.duel.worlds import Electrodes
+from fieldcorr.duel.worlds import ElectrodeSpace
 
 CONFIGURATION = "6- 8+"
 TRIALS, DUELS = 200, 400
@@ -22,7 +22,7 @@ SIZE_INCH, DOTS_PER_INCH = (12.0, 3.9), 100
 def simulated(store: fc.Store) -> Experiment:
     """Play duels with preferences that are linear in the field."""
     players = (Player("CorrDuel", "CorrDuel"), BASELINES[1])
-    world = Electrodes(store.embedding, "linear")
+    world = ElectrodeSpace(store.embedding, "linear")
     return simulate(world, players, trials=TRIALS, horizon=DUELS, seed=1)
 
 

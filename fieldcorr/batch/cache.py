@@ -109,14 +109,8 @@ class Cache:
     """A folder of NumPy files, each with a digest of its key and content as its last 32 bytes.
 
     Nothing in it is believed: an entry that is damaged, that belongs to another user or that others
-    may write to counts as absent.
-
-    Parameters
-    ----------
-    folder
-        Where they are; made when first needed.
-    fallback
-        Folder that is used when ``folder`` cannot be written.
+    may write to counts as absent. The folder is made when first needed; where it cannot be written,
+    ``fallback`` is used.
     """
 
     def __init__(self, folder: Path, *, fallback: Path | None = None) -> None:

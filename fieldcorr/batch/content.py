@@ -1,11 +1,7 @@
-"""What a batch puts into its store besides r: lead field, mesh, and where they came from.
-
-The record of the run alone differs between two runs of the same batch.
-"""
+"""What a batch puts into its store besides r: lead field, mesh, and where they came from."""
 
 import json
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from fieldcorr.batch.cache import versions
@@ -43,22 +39,10 @@ def texts(
 ) -> dict[str, Any]:
     """Return the datasets of /provenance that are known before the tiles.
 
-    Parameters
-    ----------
-    model, options, field
-        What the batch is made of.
-    meshes
-        Hashes of the meshes by role.
-    identities
-        Relative defects of physical identities.
-    estimate
-        Error estimate of r, or None.
+    ``meshes`` are hashes by role, ``identities`` the relative defects of physical identities.
     """
-    hashes = {
-        "model": model.hash,
-        "geometry": model.geometry_hash,
-        **{f"mesh {role}": value for role, value in meshes.items()},
-    }
+    hashes = {"model": model.hash, "geometry": model.geometry_hash}
+    hashes |= {f"mesh {role}": value for role, value in meshes.items()}
     records = {
         "device": model.device.model_dump(mode="json"),
         "origin": {"hashes": hashes, "versions": versions()},
@@ -96,14 +80,4 @@ def lead_field_values(model: Model, field: LeadField, *, slim: bool) -> dict[str
         "/mesh/cells": field.mesh.cells,
         "/mesh/tags": field.mesh.cell_tags,
         "/mesh/tissues": field.mesh.tissues,
-    }
-
-
-def run_record(*, threads: int, memory: int, seconds: Mapping[str, float]) -> dict[str, Any]:
-    """Return what differs from run to run."""
-    return {
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "threads": threads,
-        "memory_bytes": memory,
-        "seconds": {stage: round(value, 3) for stage, value in seconds.items()},
     }

@@ -102,16 +102,10 @@ def compare(one: Floats, other: Floats) -> dict[str, float]:
 def summary(
     embedding: Floats, *, companion: Floats | None, order_one: Floats | None
 ) -> dict[str, Any]:
-    """Return the record of the estimate.
+    """Return the record of the estimate from the rows (k, R) of :func:`spread`.
 
-    Parameters
-    ----------
-    embedding
-        (k, R) rows of :func:`spread`.
-    companion
-        The same configurations on the companion mesh; None when there is none.
-    order_one
-        The same with elements of order 1 on the same mesh; None when the batch itself has order 1.
+    ``companion`` has the same configurations on the companion mesh, ``order_one`` with elements of
+    order 1 on the same mesh; each is None where there is no such thing.
     """
     return {
         "companion": None if companion is None else compare(embedding, companion),
@@ -121,29 +115,15 @@ def summary(
     }
 
 
-def direct_defect(
-    model: Model, field: LeadField, polarity: NDArray[np.int8], *, samples: int = SAMPLES
-) -> dict[str, float]:
-    """Solve a few configurations directly and compare.
+def direct_defect(model: Model, field: LeadField, polarity: Signs) -> dict[str, float]:
+    """Solve SAMPLES of the configurations (K, E) directly, on the mesh and order of a lead field.
 
-    Parameters
-    ----------
-    model
-        Only a voltage drive on contacts that have a voltage is compared: other currents are given.
-    field
-        Lead field; the direct solves use its mesh and order.
-    polarity
-        (K, E) configurations; an evenly spread part of them is solved.
-    samples
-        How many.
-
-    Returns
-    -------
-    {"direct solve": relative difference}, empty when there is nothing to compare.
+    Returns {"direct solve": relative difference of the currents}, empty unless a voltage drives
+    contacts that have one: other currents are given.
     """
     if model.drive.mode != "voltage" or model.contacts.model == "uniform-current":
         return {}
-    places = (np.arange(samples) + 0.5) * len(polarity) / samples
+    places = (np.arange(SAMPLES) + 0.5) * len(polarity) / SAMPLES
     chosen = polarity[np.unique(places.astype(np.int64))]
     direct = solve_configurations(model, field.mesh, chosen, order=field.order).currents
     derived = drive_currents(model, chosen, field)

@@ -15,7 +15,6 @@ from fieldcorr.elements import Space
 from fieldcorr.leadfield import LeadField, compared_region, compute_lead_field
 from fieldcorr.mesh import Mesh, check_mesh_of_model
 from fieldcorr.model import Model
-from fieldcorr.progress import Progress
 
 SHARES = {"assemble": (0.0, 0.3), "solve": (0.3, 0.95), "identities": (0.95, 0.98)}
 """Where the solver's stages lie within the whole, roughly by time."""
@@ -33,29 +32,20 @@ def lead_field(
 ) -> LeadField:
     """Return the lead field of a model on a mesh, from the cache if it is there.
 
-    Parameters
-    ----------
-    model, mesh
-        As for ``compute_lead_field``.
-    name
-        What messages call the mesh.
-    cache
-        Where solved fields are kept.
-    order
-        In place of the model's.
-    threads
-        Threads; None for all.
-    report
-        Called with the share that is done.
+    ``name`` is what messages call the mesh; ``report`` is called with the share that is done. The
+    rest is as for :func:`fieldcorr.leadfield.compute_lead_field`.
     """
     chosen = model.solver.order if order is None else order
     key = key_of(physics(model, mesh, chosen))
     stored = cache.load(key)
     if stored is None:
         check_mesh_of_model(model, mesh, name=name)
-        solved = compute_lead_field(
-            model, mesh, order=chosen, threads=threads, progress=_whole(report)
-        )
+
+        def follow(stage: str, share: float) -> None:
+            start, stop = SHARES.get(stage, (0.98, 1.0))
+            report(start + (stop - start) * share)
+
+        solved = compute_lead_field(model, mesh, order=chosen, threads=threads, progress=follow)
         cache.save(key, _arrays(solved))
         return solved
     report(1.0)
@@ -78,16 +68,6 @@ def physics(model: Model, mesh: Mesh, order: int) -> dict[str, Any]:
         "order": order,
         "tolerance": model.solver.tolerance,
     }
-
-
-def _whole(report: Callable[[float], None]) -> Progress:
-    """Turn the solver's stages into the share of the whole."""
-
-    def follow(stage: str, share: float) -> None:
-        start, stop = SHARES.get(stage, (0.98, 1.0))
-        report(start + (stop - start) * share)
-
-    return follow
 
 
 def _arrays(solved: LeadField) -> dict[str, NDArray[Any]]:

@@ -15,29 +15,13 @@ MATRIX_BYTES = 1 << 31
 
 @dataclass(frozen=True)
 class Plan:
-    """Sizes of a batch.
+    """Sizes of a batch; half of all pairs are taken for neighbours, as with threshold 0."""
 
-    Attributes
-    ----------
-    contacts
-        Number of electrodes E.
-    space
-        3^E, all polarity configurations.
-    configurations
-        How many the rules leave, K.
-    matrix_bytes
-        Size of the K x K matrix of r.
-    matrix
-        Whether it is stored.
-    neighbour_bytes
-        Size of the neighbourhoods if half of all pairs are neighbours, as with threshold 0.
-    """
-
-    contacts: int
-    space: int
-    configurations: int
-    matrix_bytes: int
-    matrix: bool
+    contacts: int  # electrodes E
+    space: int  # 3^E, all polarity configurations
+    configurations: int  # how many the rules leave, K
+    matrix_bytes: int  # of the K x K matrix of r
+    matrix: bool  # whether it is stored
     neighbour_bytes: int
 
 

@@ -9,17 +9,23 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from fieldcorr._parallel import available_threads
 from fieldcorr._parallel import threads as kernel_threads
 from fieldcorr.batch.cache import Cache, code_hash, default_folder
-from fieldcorr.batch.content import lead_field_values, run_record, texts
-from fieldcorr.batch.embed import direct_defect, drive_currents, embed, spread, summary
+from fieldcorr.batch.content import lead_field_values, texts
+from fieldcorr.batch.embed import (
+    Floats,
+    Signs,
+    direct_defect,
+    drive_currents,
+    embed,
+    spread,
+    summary,
+)
 from fieldcorr.batch.fields import lead_field
 from fieldcorr.batch.plan import contacts_of, require_feasible, stores_matrix
 from fieldcorr.configurations.rules import count, enumerate_configurations
@@ -80,17 +86,8 @@ def precompute(
     chosen = model if isinstance(model, Model) else load_model(model)
     options = checked_options(threshold, top_k, memory, threads)
     with WorkFolder(Path(output), force=force) as folder:
-        batch = Batch(
-            chosen,
-            mesh,
-            folder,
-            options,
-            slim=slim,
-            estimate=estimate,
-            cache=Cache(cache or default_folder(), fallback=folder.fields),
-            progress=progress,
-        )
-        batch.run()
+        fields = Cache(cache or default_folder(), fallback=folder.fields)
+        Batch(chosen, mesh, folder, options, slim, estimate, fields, progress).run()
     return open_store(output)
 
 
@@ -136,32 +133,25 @@ class Batch:
 
     def run(self) -> None:
         """Make the store."""
-        mesh, path = self._mesh()
+        with self._stage("mesh"):
+            mesh, path = load_mesh(self.model, self.mesh)
         with kernel_threads(self.options.threads):
-            polarity = self._configurations()
+            with self._stage("configurations"):
+                contacts = contacts_of(self.model)
+                require_feasible(count(self.model.rules, contacts))
+                polarity = enumerate_configurations(self.model.rules, contacts)
             solved = self._solve(mesh, str(path))
             values = self._values(polarity, solved)
-        options = replace(self.options, matrix=stores_matrix(len(polarity)))
         write_store(
             self.folder,
             values,
-            options=options,
+            options=replace(self.options, matrix=stores_matrix(len(polarity))),
             key=code_hash(),
             run=self._run_record,
             progress=self._timed,
         )
 
     # -- stages -----------------------------------------------------------------------------------
-
-    def _configurations(self) -> NDArray[np.int8]:
-        with self._stage("configurations"):
-            contacts = contacts_of(self.model)
-            require_feasible(count(self.model.rules, contacts))
-            return enumerate_configurations(self.model.rules, contacts)
-
-    def _mesh(self) -> tuple[Mesh, Path]:
-        with self._stage("mesh"):
-            return load_mesh(self.model, self.mesh)
 
     def _solve(self, mesh: Mesh, name: str) -> Solved:
         meshes = {"main": mesh.hash}
@@ -190,7 +180,7 @@ class Batch:
                 report=lambda done: self.progress(stage, done),
             )
 
-    def _values(self, polarity: NDArray[np.int8], solved: Solved) -> dict[str, Any]:
+    def _values(self, polarity: Signs, solved: Solved) -> dict[str, Any]:
         with self._stage("embedding"):
             current = drive_currents(self.model, polarity, solved.main)
             embedding = embed(self.model, polarity, current, solved.main)
@@ -199,9 +189,8 @@ class Batch:
         if self.estimate:
             with self._stage("error estimate"):
                 estimate = self._estimate(polarity, embedding, solved)
-                coarse = solved.order_one
-                if coarse is not None:
-                    identities |= direct_defect(self.model, coarse, polarity)
+                if solved.order_one is not None:
+                    identities |= direct_defect(self.model, solved.order_one, polarity)
         return {
             **lead_field_values(self.model, solved.main, slim=self.slim),
             "/configurations/id": configuration_ids(polarity),
@@ -218,43 +207,38 @@ class Batch:
             ),
         }
 
-    def _estimate(
-        self, polarity: NDArray[np.int8], embedding: NDArray[np.float64], solved: Solved
-    ) -> dict[str, Any]:
+    def _estimate(self, polarity: Signs, embedding: Floats, solved: Solved) -> dict[str, Any]:
         rows = spread(len(polarity))
 
-        def other(field: LeadField | None) -> NDArray[np.float64] | None:
+        def other(field: LeadField | None) -> Floats | None:
             if field is None:
                 return None
             chosen = polarity[rows]
             return embed(self.model, chosen, drive_currents(self.model, chosen, field), field)
 
-        return summary(
-            np.ascontiguousarray(embedding[rows]),
-            companion=other(solved.companion),
-            order_one=other(solved.order_one),
-        )
+        companion, order_one = other(solved.companion), other(solved.order_one)
+        return summary(embedding[rows], companion=companion, order_one=order_one)
 
     # -- progress and time ------------------------------------------------------------------------
 
     @contextmanager
     def _stage(self, name: str) -> Iterator[None]:
-        started = time.perf_counter()
-        self.progress(name, 0.0)
+        self._timed(name, 0.0)
         yield
-        self.seconds[name] = time.perf_counter() - started
-        self.progress(name, 1.0)
+        self._timed(name, 1.0)
 
     def _timed(self, stage: str, done: float) -> None:
-        """Report a stage of the writer, and remember when it began and ended."""
+        """Report a stage, and remember how long it has taken since it was first heard of."""
         now = time.perf_counter()
         self._began.setdefault(stage, now)
         self.seconds[stage] = now - self._began[stage]
         self.progress(stage, done)
 
     def _run_record(self) -> dict[str, Any]:
-        return run_record(
-            threads=self.options.threads or available_threads(),
-            memory=self.options.memory,
-            seconds=self.seconds,
-        )
+        """Return what alone differs between two runs of the same batch."""
+        return {
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "threads": self.options.threads or available_threads(),
+            "memory_bytes": self.options.memory,
+            "seconds": {stage: round(value, 3) for stage, value in self.seconds.items()},
+        }

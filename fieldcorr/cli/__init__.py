@@ -1,7 +1,7 @@
 """The command line: ``fieldcorr`` and ``python -m fieldcorr``.
 
-Each command lives in a module of its own that has ``register(app)``; such a module imports what is
-heavy only inside its functions, so that help stays fast.
+Each command lives in a module of its own, as its ``command`` or its ``group`` of commands; such a
+module imports what is heavy only inside its functions, so that help stays fast.
 """
 
 import atexit
@@ -72,7 +72,11 @@ def build_app() -> typer.Typer:
     )
     app.callback()(_options)
     for name in COMMANDS:
-        import_module(f"fieldcorr.cli.{name}").register(app)
+        module = import_module(f"fieldcorr.cli.{name}")
+        if hasattr(module, "group"):
+            app.add_typer(module.group, name=name)
+        else:
+            app.command(name)(module.command)
     return app
 
 

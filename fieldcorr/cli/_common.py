@@ -21,8 +21,6 @@ from typer.core import TyperGroup
 from fieldcorr.errors import FieldcorrError, ModelError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from fieldcorr.model import Model
     from fieldcorr.progress import Progress
 
@@ -82,16 +80,17 @@ class ErrorGroup(TyperGroup):
         try:
             return super().invoke(ctx)
         except FieldcorrError as error:
-            fail(str(error))
+            message = " ".join(str(error).splitlines())
+            print(f"fieldcorr: error: {message}", file=sys.stderr)
             raise typer.Exit(EXIT_ERROR) from error
         except KeyboardInterrupt as error:
             print("fieldcorr: interrupted", file=sys.stderr)
             raise typer.Exit(EXIT_INTERRUPTED) from error
 
 
-def fail(message: str) -> None:
-    """Print an error as one line on stderr."""
-    print(f"fieldcorr: error: {' '.join(message.splitlines())}", file=sys.stderr)
+def command_group(text: str) -> typer.Typer:
+    """Return a group of commands with the help ``text``."""
+    return typer.Typer(cls=ErrorGroup, help=text, no_args_is_help=True, rich_markup_mode=None)
 
 
 def set_level(*, verbose: bool, quiet: bool) -> None:
@@ -100,25 +99,15 @@ def set_level(*, verbose: bool, quiet: bool) -> None:
     _level = -1 if quiet else int(verbose)
 
 
-def is_quiet() -> bool:
-    """Tell whether only results and errors are wanted."""
-    return _level < 0
-
-
-def is_verbose() -> bool:
-    """Tell whether details are wanted."""
-    return _level > 0
-
-
 def note(text: str) -> None:
     """Say something on stderr, unless quiet."""
-    if not is_quiet():
+    if _level >= 0:
         print(text, file=sys.stderr, flush=True)
 
 
 def detail(text: str) -> None:
     """Say something on stderr when verbose."""
-    if is_verbose():
+    if _level > 0:
         print(text, file=sys.stderr, flush=True)
 
 
@@ -132,27 +121,17 @@ def show_table(
 ) -> None:
     """Print a table of results on stdout; the first ``left`` columns are aligned to the left."""
     from rich import box
+    from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     table = Table(title=title, title_justify="left", box=box.SIMPLE, pad_edge=False)
     for index, column in enumerate(columns):
         table.add_column(column, justify="left" if index < left else "right", overflow="fold")
     for row in rows:
-        table.add_row(*(_cell(value) for value in row))
-    _console().print(table)
-
-
-def _cell(value: object) -> str:
-    from rich.markup import escape
-
-    return f"{value:.4g}" if isinstance(value, float) else escape(str(value))
-
-
-def _console() -> Console:
-    from rich.console import Console
-
+        table.add_row(*(f"{x:.4g}" if isinstance(x, float) else escape(str(x)) for x in row))
     # A pipe has no width: a table must not be folded for it.
-    return Console(width=None if sys.stdout.isatty() else 160, highlight=False)
+    Console(width=None if sys.stdout.isatty() else 160, highlight=False).print(table)
 
 
 @contextmanager
@@ -161,7 +140,7 @@ def progress() -> Iterator[Progress]:
 
     Without a terminal nothing is drawn; with -v, the stages are named as they begin.
     """
-    if sys.stderr.isatty() and not is_quiet():
+    if sys.stderr.isatty() and _level >= 0:
         with _drawn_progress() as report:
             yield report
     else:

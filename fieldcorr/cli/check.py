@@ -10,12 +10,7 @@ import typer
 from fieldcorr.cli._common import EXIT_FOUND, ThreadsOption, progress, show
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command("check")(check_command)
-
-
-def check_command(
+def command(
     store: Annotated[Path, typer.Argument(metavar="STORE", help="The store to verify.")],
     threads: ThreadsOption = None,
 ) -> None:

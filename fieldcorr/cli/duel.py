@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from fieldcorr.cli._common import ErrorGroup, note, show
+from fieldcorr.cli._common import command_group, note, show
 from fieldcorr.errors import DuelError, ExportError
+from fieldcorr.files import refuse_existing
 
 if TYPE_CHECKING:
     from fieldcorr.duel import Engine
@@ -38,6 +39,8 @@ Examples:
 Research software, no medical device: check every configuration before it is delivered.
 """
 
+group = command_group(HELP)
+
 JournalArgument = Annotated[Path, typer.Argument(metavar="JOURNAL", help="The session's journal.")]
 StoreOption = Annotated[
     Path | None,
@@ -45,14 +48,7 @@ StoreOption = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the application."""
-    group = typer.Typer(cls=ErrorGroup, help=HELP, no_args_is_help=True, rich_markup_mode=None)
-    for function in (new, run, status, undo, export):
-        group.command()(function)
-    app.add_typer(group, name="duel")
-
-
+@group.command()
 def new(
     journal: JournalArgument,
     store: Annotated[Path, typer.Argument(metavar="STORE", help="The store to duel on.")],
@@ -99,9 +95,8 @@ def new(
     from fieldcorr.store import open_store
 
     settings = DuelOptions.paper().record() if paper else {}
-    settings |= parse_pairs(option or []) | ({"chain": True} if chain else {})
-    settings |= {} if delta is None else {"delta": delta}
-    kept = {"rater": rater, "note": remark, **parse_pairs(meta or [])}
+    settings |= parse_pairs(option, chain=chain or None, delta=delta)
+    kept = {"rater": rater, "note": remark, **parse_pairs(meta)}
     with open_store(store) as opened:
         session = Session.new(
             journal,
@@ -123,6 +118,7 @@ def new(
     note(f"Go on with: fieldcorr duel run {journal}")
 
 
+@group.command()
 def run(
     journal: JournalArgument,
     store: StoreOption = None,
@@ -168,6 +164,7 @@ def run(
         )
 
 
+@group.command()
 def status(
     journal: JournalArgument,
     store: StoreOption = None,
@@ -203,6 +200,7 @@ def status(
         show("The session is running in another process.")
 
 
+@group.command()
 def undo(
     journal: JournalArgument,
     store: StoreOption = None,
@@ -225,6 +223,7 @@ def undo(
             show(printable(actions.perform(Command("undo"))))
 
 
+@group.command()
 def export(
     journal: JournalArgument,
     output: Annotated[
@@ -247,10 +246,7 @@ def export(
     if what not in ("survivors", "duels"):
         raise ExportError(f"--what {what}: not one of survivors, duels")
     with _store_of(journal, store) as opened:
-        if any(_same_file(output, taken) for taken in (journal, opened.path)):
-            raise ExportError(f"{output}: is read here, and would be lost")
-        if output.exists() and not force:
-            raise ExportError(f"{output}: exists already; --force replaces it")
+        refuse_existing(output, error=ExportError, force=force, inputs=(journal, opened.path))
         engine, content = read_session(journal, opened)
         rows = survivor_rows(engine) if what == "survivors" else duel_rows(engine, content)
         write_rows(rows, output)
@@ -286,10 +282,6 @@ def _relative(store: Path, journal: Path) -> str:
         return target
 
 
-def _same_file(one: Path, other: Path) -> bool:
-    return one.exists() and other.exists() and one.samefile(other)
-
-
 def _status_record(engine: Engine, content: JournalContent, *, running: bool) -> dict[str, Any]:
     return {
         "header": content.header,
@@ -320,10 +312,13 @@ def _open_text(path: Path) -> TextIO:
         raise DuelError(f"{path}: cannot be read: {error.strerror}") from error
 
 
-def parse_pairs(texts: Sequence[str]) -> dict[str, Any]:
-    """Read KEY=VALUE words; numbers, true and false are what they look like."""
+def parse_pairs(texts: Sequence[str] | None, **others: Any) -> dict[str, Any]:
+    """Read KEY=VALUE words; numbers, true and false are what they look like.
+
+    ``others`` that are not None are added, and win.
+    """
     pairs: dict[str, Any] = {}
-    for text in texts:
+    for text in texts or []:
         key, equals, value = text.partition("=")
         if not equals:
             raise DuelError(f"{text!r}: not KEY=VALUE")
@@ -331,7 +326,7 @@ def parse_pairs(texts: Sequence[str]) -> dict[str, Any]:
             pairs[key] = json.loads(value)
         except ValueError:
             pairs[key] = value
-    return pairs
+    return pairs | {key: value for key, value in others.items() if value is not None}
 
 
 def _say(text: str) -> None:

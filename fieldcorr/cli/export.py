@@ -10,12 +10,7 @@ import typer
 from fieldcorr.cli._common import show
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command("export")(export_command)
-
-
-def export_command(
+def command(
     store: Annotated[Path, typer.Argument(metavar="STORE", help="The store to export.")],
     output: Annotated[
         Path,

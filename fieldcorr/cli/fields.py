@@ -22,17 +22,13 @@ from fieldcorr.cli._common import (
     show_table,
 )
 from fieldcorr.errors import ExportError
+from fieldcorr.files import refuse_existing, write_beside
 
 if TYPE_CHECKING:
     from fieldcorr.leadfield import LeadField
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command("fields")(fields_command)
-
-
-def fields_command(
+def command(
     model: ModelArgument = DEFAULT_MODEL,
     mesh: MeshOption = "standard",
     changes: SetOption = None,
@@ -68,8 +64,12 @@ def fields_command(
     from fieldcorr.leadfield import compute_lead_field
     from fieldcorr.mesh import load_mesh
 
-    if output is not None:
-        _check_output(output, force=force)
+    if output is not None:  # refused before minutes are spent on it
+        if output.suffix != ".npz":
+            raise ExportError(f'{output}: the name must end in ".npz"')
+        if not output.parent.is_dir():
+            raise ExportError(f"{output}: the folder {output.parent} does not exist")
+        refuse_existing(output, error=ExportError, force=force)
     chosen = open_model(model, changes)
     grid, path = load_mesh(chosen, mesh)
     with progress() as report:
@@ -96,7 +96,7 @@ def fields_command(
             )
         show_table("Second opinion", ("quantity", "relative gap"), _gaps(field, direct))
     if output is not None:
-        _write(field, output)
+        _write(field, output, force=force)
 
 
 def _contacts(field: LeadField) -> Iterator[tuple[object, ...]]:
@@ -121,20 +121,10 @@ def _gaps(field: LeadField, direct: LeadField) -> Iterator[tuple[str, float]]:
         yield name, float(np.abs(one - other).max() / np.abs(one).max())
 
 
-def _check_output(path: Path, *, force: bool) -> None:
-    if path.suffix != ".npz":
-        raise ExportError(f'{path}: the name must end in ".npz"')
-    if not path.parent.is_dir():
-        raise ExportError(f"{path}: the folder {path.parent} does not exist")
-    if path.exists() and not force:
-        raise ExportError(f"{path}: exists already; use --force to replace it")
-
-
-def _write(field: LeadField, path: Path) -> None:
+def _write(field: LeadField, path: Path, *, force: bool) -> None:
     import numpy as np
 
-    draft = path.with_name(f"{path.stem}.new.npz")
-    try:
+    with write_beside(path, error=ExportError, force=force) as draft:
         np.savez_compressed(
             draft,
             contact_names=np.array(field.contact_names),
@@ -145,7 +135,4 @@ def _write(field: LeadField, path: Path) -> None:
             gram=field.gram,
             admittance=field.admittance,
         )
-        draft.replace(path)
-    except OSError as error:
-        raise ExportError(f"{path}: cannot be written: {error.strerror}") from error
     note(f"wrote {path}")

@@ -18,12 +18,7 @@ if TYPE_CHECKING:
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command("info")(info_command)
-
-
-def info_command(
+def command(
     subject: Annotated[
         str,
         typer.Argument(metavar="STORE|MODEL", help="A store, a model file, or a bundled model."),

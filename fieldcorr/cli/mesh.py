@@ -21,12 +21,7 @@ if TYPE_CHECKING:
     from fieldcorr.model import Model
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command("mesh")(mesh_command)
-
-
-def mesh_command(
+def command(
     model: Annotated[
         str | None,
         typer.Argument(

@@ -20,12 +20,7 @@ if TYPE_CHECKING:
     from fieldcorr.model import Model
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command("model")(model_command)
-
-
-def model_command(
+def command(
     model: ModelArgument = DEFAULT_MODEL,
     changes: SetOption = None,
     toml: Annotated[

@@ -29,11 +29,6 @@ if TYPE_CHECKING:
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command("precompute")(precompute_command)
-
-
 def parse_memory(text: str) -> int:
     """Read "2G", "512MiB", "1.5GB" or a number of bytes; units are powers of 1024."""
     upper = text.strip().upper().removesuffix("B").removesuffix("I")
@@ -44,7 +39,7 @@ def parse_memory(text: str) -> int:
         raise typer.BadParameter(f"{text!r} is no amount of memory, such as 2G") from error
 
 
-def precompute_command(
+def command(
     model: ModelArgument = DEFAULT_MODEL,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="STORE.h5", help="The store to make.")

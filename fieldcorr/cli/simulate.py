@@ -7,13 +7,14 @@ that repeats it.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fieldcorr.cli._common import ErrorGroup, ThreadsOption, note, progress, show_table
+from fieldcorr.cli._common import ThreadsOption, command_group, note, progress, show_table
+from fieldcorr.cli.duel import parse_pairs
 from fieldcorr.errors import DuelError
 
 if TYPE_CHECKING:
@@ -29,12 +30,13 @@ Examples:
   fieldcorr simulate store my.h5 --utility linear     on an electrode space
 """
 
+group = command_group(HELP)
+
+_BOTH = {"noise": 0.5, "seed": 0, "amplitude": 1.0}
 PAPER: dict[str, Any] = {
     "trials": 1000,
     "horizon": 100,
-    "noise": 0.5,
-    "seed": 0,
-    "amplitude": 1.0,
+    **_BOTH,
     "length": 0.2,
     "side": 50,
     "options": {"radius": "global", "delta": 0.96},
@@ -42,9 +44,7 @@ PAPER: dict[str, Any] = {
 STORE: dict[str, Any] = {
     "trials": 200,
     "horizon": 400,
-    "noise": 0.5,
-    "seed": 0,
-    "amplitude": 1.0,
+    **_BOTH,
     "length": 1.0,
     "utility": "linear",
     "options": {"delta": 0.91},
@@ -68,14 +68,7 @@ Csv = Annotated[Path | None, typer.Option(metavar="FILE", help="Write mean and d
 Plot = Annotated[Path | None, typer.Option(metavar="FILE", help="Draw regret: .png, .svg, .pdf.")]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the application."""
-    group = typer.Typer(cls=ErrorGroup, help=HELP, no_args_is_help=True, rich_markup_mode=None)
-    group.command("paper")(paper)
-    group.command("store")(store_command)
-    app.add_typer(group, name="simulate")
-
-
+@group.command("paper")
 def paper(
     trials: Trials = None,
     horizon: Horizon = None,
@@ -108,11 +101,12 @@ def paper(
 
     given = {"trials": trials, "horizon": horizon, "length": length, "side": side}
     given |= {"amplitude": amplitude, "noise": noise, "seed": seed}
-    chosen = _merged(PAPER, settings, given, _options(option, delta))
+    chosen = _merged(PAPER, settings, given, parse_pairs(option, delta=delta))
     world = Grid(side=chosen["side"], length=chosen["length"], amplitude=chosen["amplitude"])
-    _play(world, chosen, threads=threads, csv=csv, plot=plot)
+    _play(world, chosen, threads, csv, plot)
 
 
+@group.command("store")
 def store_command(
     store: Annotated[Path, typer.Argument(metavar="STORE", help="The store to play on.")],
     utility: Annotated[
@@ -142,26 +136,16 @@ def store_command(
       fieldcorr simulate store my.h5 --utility smooth --length 0.7 --trials 1000
       fieldcorr simulate store my.h5 --utility magnitude --horizon 200 --csv regret.csv
     """
-    from fieldcorr.duel.worlds import Electrodes
+    from fieldcorr.duel.worlds import ElectrodeSpace
     from fieldcorr.store import open_store
 
     given = {"trials": trials, "horizon": horizon, "length": length, "utility": utility}
     given |= {"amplitude": amplitude, "noise": noise, "seed": seed}
-    chosen = _merged(STORE, settings, given, _options(option, delta))
+    chosen = _merged(STORE, settings, given, parse_pairs(option, delta=delta))
     with open_store(store) as opened:
-        world = Electrodes(
-            opened.embedding,
-            chosen["utility"],
-            length=chosen["length"],
-            amplitude=chosen["amplitude"],
-        )
-    _play(world, chosen, threads=threads, csv=csv, plot=plot)
-
-
-def _options(texts: Sequence[str] | None, delta: float | None) -> dict[str, Any]:
-    from fieldcorr.cli.duel import parse_pairs
-
-    return parse_pairs(texts or []) | ({} if delta is None else {"delta": delta})
+        shape = {key: chosen[key] for key in ("length", "amplitude")}
+        world = ElectrodeSpace(opened.embedding, chosen["utility"], **shape)
+    _play(world, chosen, threads, csv, plot)
 
 
 def _merged(
@@ -171,7 +155,14 @@ def _merged(
     options: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Return defaults, overridden by a TOML file, overridden by the command line."""
-    file = _read_toml(path) if path else {}
+    file: dict[str, Any] = {}
+    try:
+        if path:
+            file = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DuelError(f"{path}: cannot be read: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise DuelError(f"{path}: is no TOML: {error}") from error
     for key, value in file.items():
         if key not in defaults:
             raise DuelError(f"{path}: {key} is not one of {', '.join(defaults)}")
@@ -182,15 +173,6 @@ def _merged(
     merged = {**defaults, **file, **said}
     merged["options"] = {**defaults["options"], **file.get("options", {}), **options}
     return merged
-
-
-def _read_toml(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise DuelError(f"{path}: cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise DuelError(f"{path}: is no TOML: {error}") from error
 
 
 def players(options: Mapping[str, Any]) -> list[Player]:
@@ -204,7 +186,6 @@ def players(options: Mapping[str, Any]) -> list[Player]:
 def _play(
     world: World,
     chosen: Mapping[str, Any],
-    *,
     threads: int | None,
     csv: Path | None,
     plot: Path | None,

@@ -10,12 +10,7 @@ from fieldcorr.cli._common import EXIT_FOUND, ThreadsOption, note, progress, sho
 from fieldcorr.errors import MeshError
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command("verify")(verify_command)
-
-
-def verify_command(
+def command(
     everything: Annotated[
         bool,
         typer.Option("--all", help="Also elements of order 1 and uncorrected meshes, to compare."),

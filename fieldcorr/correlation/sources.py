@@ -163,9 +163,12 @@ class EmbeddingSource(CorrelationSource):
             raise CorrelationError(f"an embedding is a finite (K, R) array, not {rows.shape}")
         size, rank = rows.shape
         super().__init__(size, **identity)
-        padded = np.zeros((size + -size % kernels.BLOCK, rank + -rank % 4))
+        # Blocks of nearly equal width: little is padding, and vector registers are full.
+        count = -(-size // kernels.BLOCK)
+        width = -(-size // (8 * count)) * 8
+        padded = np.zeros((count * width, rank + -rank % 4))
         padded[:size, :rank] = rows
-        blocks = padded.reshape(-1, kernels.BLOCK, padded.shape[1]).swapaxes(1, 2)
+        blocks = padded.reshape(count, width, padded.shape[1]).swapaxes(1, 2)
         self._blocks = np.ascontiguousarray(blocks)
 
     def row(self, arm: int) -> NDArray[np.float32]:

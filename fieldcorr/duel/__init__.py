@@ -16,7 +16,7 @@ from fieldcorr.correlation.sources import (
 )
 from fieldcorr.duel.baselines import RUCB, BeatTheMean, SparringUCB1
 from fieldcorr.duel.corrduel import CorrDuel
-from fieldcorr.duel.engine import Engine, Progress
+from fieldcorr.duel.engine import Engine, Standing
 from fieldcorr.duel.events import Event
 from fieldcorr.duel.options import DuelOptions
 from fieldcorr.duel.session import Session, read_session
@@ -30,9 +30,9 @@ __all__ = [
     "DuelOptions",
     "Engine",
     "Event",
-    "Progress",
     "Session",
     "SparringUCB1",
+    "Standing",
     "Survivor",
     "Survivors",
     "UpdatePolicy",

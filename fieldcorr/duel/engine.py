@@ -34,7 +34,7 @@ _RETROACTIVE = ("void", "exclude", "include", "extend")
 
 
 @dataclass(frozen=True)
-class Progress:
+class Standing:
     """How far a session has come: comparisons that count of those planned, and arms left.
 
     ``allowed`` arms may be in the set at all; ``excluded`` ones are out for safety.
@@ -335,10 +335,10 @@ class Engine(ABC):
         return int(ranked.arm[0])
 
     @property
-    def progress(self) -> Progress:
+    def progress(self) -> Standing:
         """How far the session has come."""
         terms = self._now.terms
-        return Progress(
+        return Standing(
             duels=self.duels,
             horizon=terms.horizon,
             skipped=sum(event.answer == "skip" for event in self._log),

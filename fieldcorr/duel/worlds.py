@@ -79,7 +79,7 @@ class Grid:
 
 
 @dataclass(frozen=True)
-class Electrodes:
+class ElectrodeSpace:
     """Configurations of an electrode array, each a point z on the unit sphere with r = Z Z'.
 
     The utility is "linear": u(z) = amplitude theta . z with normal theta, linear in the field;

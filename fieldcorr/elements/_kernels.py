@@ -4,12 +4,19 @@ import math
 
 import numba
 import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
+Longs = NDArray[np.int64]
 
 FLAT = 1e-14
 
 
 @numba.njit(cache=True)
-def barycentric(points, cells, t, x, y, z, out):  # type: ignore[no-untyped-def]
+def barycentric(
+    points: Floats, cells: Ints, t: int, x: float, y: float, z: float, out: Floats
+) -> float:
     """Write the barycentric coordinates of (x, y, z) in cell ``t``; return the smallest.
 
     A cell is flat, and -inf is returned, when its volume is below FLAT times the largest one that
@@ -46,11 +53,11 @@ def barycentric(points, cells, t, x, y, z, out):  # type: ignore[no-untyped-def]
         + (m[0, 0] * m[1, 1] - m[0, 1] * m[1, 0]) * bz
     ) / det
     out[0] = 1.0 - out[1] - out[2] - out[3]
-    return min(min(out[0], out[1]), min(out[2], out[3]))
+    return float(min(min(out[0], out[1]), min(out[2], out[3])))
 
 
 @numba.njit(cache=True)
-def neighbour_across(cells, indptr, around, t, local):  # type: ignore[no-untyped-def]
+def neighbour_across(cells: Ints, indptr: Longs, around: Ints, t: int, local: int) -> int:
     """Return the cell that shares the face of ``t`` opposite its vertex ``local``, or -1."""
     a = cells[t, (local + 1) % 4]
     b = cells[t, (local + 2) % 4]
@@ -64,12 +71,24 @@ def neighbour_across(cells, indptr, around, t, local):  # type: ignore[no-untype
             if cells[other, v] == b or cells[other, v] == c:
                 found += 1
         if found == 2:
-            return other
+            return int(other)
     return -1
 
 
 @numba.njit(cache=True)
-def walk_to_points(points, cells, indptr, around, queries, slack, near, start, limit, cell, bary):  # type: ignore[no-untyped-def]
+def walk_to_points(
+    points: Floats,
+    cells: Ints,
+    indptr: Longs,
+    around: Ints,
+    queries: Floats,
+    slack: float,
+    near: Longs,
+    start: Ints,
+    limit: int,
+    cell: Longs,
+    bary: Floats,
+) -> None:
     """Walk to the cells that hold the queries listed in ``near``, as far as walks get there.
 
     ``start`` is a vertex near each of them. From a cell the walk crosses the face opposite the
@@ -100,7 +119,15 @@ def walk_to_points(points, cells, indptr, around, queries, slack, near, start, l
 
 
 @numba.njit(cache=True)
-def search_all_cells(points, cells, queries, slack, todo, cell, bary):  # type: ignore[no-untyped-def]
+def search_all_cells(
+    points: Floats,
+    cells: Ints,
+    queries: Floats,
+    slack: float,
+    todo: Longs,
+    cell: Longs,
+    bary: Floats,
+) -> None:
     """Look for the queries listed in ``todo`` in every cell whose bounding box holds them."""
     lam = np.empty(4)
     for t in range(cells.shape[0]):

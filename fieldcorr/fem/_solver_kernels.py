@@ -22,6 +22,8 @@ Doubles = NDArray[np.float64]
 Singles = NDArray[np.float32]
 Longs = NDArray[np.int64]
 Ints = NDArray[np.int32]
+Csr = tuple[Longs, Ints, Doubles | Singles]
+"""indptr, indices and data of a matrix, of the vectors' real type."""
 
 WIDTH = 16
 """Right-hand sides per sweep."""
@@ -149,16 +151,10 @@ _jit = numba.njit(cache=True, nogil=True, fastmath=FUSE)
 
 @_jit
 def multiply_with_dots(
-    start: int,
-    stop: int,
-    indptr: Longs,
-    indices: Ints,
-    data: Doubles,
-    x: Doubles,
-    y: Doubles,
-    dots: Doubles,
+    start: int, stop: int, matrix: Csr, x: Doubles, y: Doubles, dots: Doubles
 ) -> None:
     """Y = A X in float64, and the partial sums of X . Y per block of rows in ``dots``."""
+    indptr, indices, data = matrix
     products = np.empty(ROW_BLOCK * WIDTH)
     n = indptr.size - 1
     for b in range(start, stop):
@@ -253,9 +249,7 @@ def turn(start: int, stop: int, beta: Doubles, z32: Singles, p: Doubles) -> None
 def smooth(
     start: int,
     stop: int,
-    indptr: Longs,
-    indices: Ints,
-    data: Singles,
+    matrix: Csr,
     inverse: Singles,
     b: Singles,
     momentum: np.float32,
@@ -269,6 +263,7 @@ def smooth(
     Without a matrix (``indptr`` of length 1) X is set to zero: the start of a smoothing, where
     ``out`` may be ``x``.
     """
+    indptr, indices, data = matrix
     n = x.shape[0]
     for row in range(start * ROW_BLOCK, min(n, stop * ROW_BLOCK)):
         begin, end = np.int64(0), np.int64(0)
@@ -284,9 +279,7 @@ def smooth(
 def combine(
     start: int,
     stop: int,
-    indptr: Longs,
-    indices: Ints,
-    data: Singles,
+    matrix: Csr,
     x: Singles,
     base: Singles,
     keep: np.float32,
@@ -294,6 +287,7 @@ def combine(
     out: Singles,
 ) -> None:
     """OUT = keep BASE + scale M X, float32; M may be rectangular."""
+    indptr, indices, data = matrix
     scratch = np.empty((ROW_BLOCK, WIDTH), dtype=np.float32)
     sums = scratch.reshape(-1)
     n = indptr.size - 1

@@ -8,6 +8,7 @@ because its cycles take one vector at a time.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -19,6 +20,7 @@ from pyamg.strength import symmetric_strength_of_connection
 from fieldcorr._parallel import run_ranges
 from fieldcorr.errors import ConvergenceError
 from fieldcorr.fem import _solver_kernels as kernels
+from fieldcorr.fem._solver_kernels import Csr
 
 CHEBYSHEV_RATIO = 10.0
 """The smoother damps eigenvalues of D^-1 A from rho / ratio to rho."""
@@ -32,8 +34,7 @@ STRENGTH = 0.05
 LEAST_BLOCKS = 4
 """Blocks of rows that are worth a thread of their own: coarse levels stay with the caller."""
 
-Csr = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]
-
+Singles = NDArray[np.float32]
 
 _NO_MATRIX: Csr = (np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32))
 """What the first smoothing step, from zero, takes in place of the matrix."""
@@ -45,12 +46,12 @@ def sweep(kernel: Callable[..., None], rows: int, *args: object) -> None:
     run_ranges(kernel, blocks, *args, least=LEAST_BLOCKS)
 
 
-def _single(matrix: scipy.sparse.csr_matrix) -> Csr:
-    """Return a matrix's CSR arrays with float32 values, typed as the kernels expect them."""
+def csr_arrays(matrix: scipy.sparse.csr_matrix, real: type[np.floating[Any]] = np.float32) -> Csr:
+    """Return a matrix's CSR arrays, typed as the kernels expect them."""
     return (
         np.ascontiguousarray(matrix.indptr, dtype=np.int64),
         np.ascontiguousarray(matrix.indices, dtype=np.int32),
-        np.ascontiguousarray(matrix.data, dtype=np.float32),
+        np.ascontiguousarray(matrix.data, dtype=real),
     )
 
 
@@ -81,11 +82,8 @@ def spectral_radius(matrix: scipy.sparse.csr_matrix, inverse: NDArray[np.float64
             break
         beside.append(beta)
         before, v = v, w / beta
-    steps = len(diagonal)
-    largest = scipy.linalg.eigh_tridiagonal(
-        np.array(diagonal), np.array(beside[: steps - 1]), eigvals_only=True
-    )[-1]
-    return float(largest)
+    between = beside[: len(diagonal) - 1]
+    return float(scipy.linalg.eigh_tridiagonal(diagonal, between, eigvals_only=True)[-1])
 
 
 @dataclass(eq=False)
@@ -93,17 +91,16 @@ class Level:
     """One level: its matrix, its smoother, the way to the next, and room to work in."""
 
     matrix: Csr
-    inverse: NDArray[np.float32]
+    inverse: Singles
     radius: float
     prolong: Csr
     restrict: Csr
-    rows: int
-    work: dict[str, NDArray[np.float32]] = field(default_factory=dict)
+    work: dict[str, Singles] = field(default_factory=dict)
 
-    def room(self, name: str, *, coarse: bool = False) -> NDArray[np.float32]:
+    def room(self, name: str, *, coarse: bool = False) -> Singles:
         """Return a named work array, (rows, WIDTH) or as long as the next level's vectors."""
         if name not in self.work:
-            rows = self.restrict[0].size - 1 if coarse else self.rows
+            rows = self.restrict[0].size - 1 if coarse else len(self.inverse)
             self.work[name] = np.zeros((rows, kernels.WIDTH), dtype=np.float32)
         return self.work[name]
 
@@ -139,30 +136,30 @@ class Hierarchy:
     coarse_inverse: Csr
     sizes: tuple[int, ...]
 
-    def cycle(self, rhs: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Apply one V-cycle to ``rhs`` (n, WIDTH); the result lives in the first level's room."""
-        return self._cycle(0, rhs)
+    def cycle(self, b: Singles, depth: int = 0) -> Singles:
+        """Apply one V-cycle to ``b`` (n, WIDTH) from level ``depth`` on.
 
-    def _cycle(self, depth: int, b: NDArray[np.float32]) -> NDArray[np.float32]:
+        The result lives in the room of that level.
+        """
         zero, one = np.float32(0.0), np.float32(1.0)
         if depth == len(self.levels):
             out = np.empty_like(b)
-            sweep(kernels.combine, len(b), *self.coarse_inverse, b, b, zero, one, out)
+            sweep(kernels.combine, len(b), self.coarse_inverse, b, b, zero, one, out)
             return out
         level = self.levels[depth]
         first, momentum, second = (np.float32(v) for v in level.chebyshev())
         x, other, d = level.room("x"), level.room("y"), level.room("d")
         below = level.room("c", coarse=True)
-        n, smoother, diagonal = level.rows, kernels.smooth, (level.inverse, b)
-        sweep(smoother, n, *_NO_MATRIX, *diagonal, zero, first, x, d, x)
-        sweep(smoother, n, *level.matrix, *diagonal, momentum, second, x, d, other)
+        n, smoother, diagonal = len(x), kernels.smooth, (level.inverse, b)
+        sweep(smoother, n, _NO_MATRIX, *diagonal, zero, first, x, d, x)
+        sweep(smoother, n, level.matrix, *diagonal, momentum, second, x, d, other)
         # The smoother's change is not needed until it starts anew: its room holds the residual.
-        sweep(kernels.combine, n, *level.matrix, other, b, one, -one, d)
-        sweep(kernels.combine, len(below), *level.restrict, d, below, zero, one, below)
-        correction = self._cycle(depth + 1, below)
-        sweep(kernels.combine, n, *level.prolong, correction, other, one, one, x)
-        sweep(smoother, n, *level.matrix, *diagonal, zero, first, x, d, other)
-        sweep(smoother, n, *level.matrix, *diagonal, momentum, second, other, d, x)
+        sweep(kernels.combine, n, level.matrix, other, b, one, -one, d)
+        sweep(kernels.combine, len(below), level.restrict, d, below, zero, one, below)
+        correction = self.cycle(below, depth + 1)
+        sweep(kernels.combine, n, level.prolong, correction, other, one, one, x)
+        sweep(smoother, n, level.matrix, *diagonal, zero, first, x, d, other)
+        sweep(smoother, n, level.matrix, *diagonal, momentum, second, other, d, x)
         return x
 
 
@@ -193,17 +190,10 @@ def build_hierarchy(
     first_prolongation: scipy.sparse.csr_matrix | None = None,
     first_coarse: scipy.sparse.csr_matrix | None = None,
 ) -> Hierarchy:
-    """Build the multigrid hierarchy of a symmetric positive definite matrix.
+    """Build the multigrid hierarchy of a symmetric positive definite CSR matrix (n, n).
 
-    Parameters
-    ----------
-    matrix
-        (n, n) CSR.
-    first_prolongation
-        (n, m): where given, the first coarse space is its range (P1 inside P2) instead of
-        aggregates.
-    first_coarse
-        (m, m): the Galerkin matrix that belongs to it.
+    Where ``first_prolongation`` (n, m) is given, the first coarse space is its range (P1 inside P2)
+    instead of aggregates; ``first_coarse`` (m, m) is the Galerkin matrix that belongs to it.
     """
     levels: list[Level] = []
     sizes = [int(matrix.shape[0])]
@@ -221,18 +211,10 @@ def build_hierarchy(
             prolong = scipy.sparse.csr_matrix((matrix.shape[0], 0))
             coarse = scipy.sparse.csr_matrix((0, 0))
         restrict = scipy.sparse.csr_matrix(prolong.T)
-        levels.append(
-            Level(
-                _single(matrix),
-                inverse.astype(np.float32),
-                radius,
-                _single(prolong),
-                _single(restrict),
-                int(matrix.shape[0]),
-            )
-        )
+        fine, down, up = csr_arrays(matrix), csr_arrays(restrict), csr_arrays(prolong)
+        levels.append(Level(fine, inverse.astype(np.float32), radius, up, down))
         matrix = coarse
         sizes.append(int(matrix.shape[0]))
     # Kept as a full CSR matrix: the same kernel applies it, in the same order for any thread count.
     inverse = scipy.sparse.csr_matrix(dense_inverse(matrix.toarray()))
-    return Hierarchy(levels, _single(inverse), tuple(sizes))
+    return Hierarchy(levels, csr_arrays(inverse), tuple(sizes))

@@ -24,18 +24,11 @@ BLOCKS = 64
 class Pattern:
     """Which entries a matrix over given elements has, and which elements feed each row.
 
-    Attributes
-    ----------
-    elements
-        (T, w) int32 row numbers of the elements' nodes, -1 for nodes that are left out.
-    offsets, occurrences
-        Elements around each row: ``occurrences[offsets[row]:offsets[row + 1]]`` lists
-        ``element * w + local node``.
-    indptr, indices
-        The CSR pattern, columns sorted.
+    ``occurrences[offsets[row]:offsets[row + 1]]`` lists ``element * w + local node`` of the
+    elements around a row; ``indptr`` and ``indices`` are the CSR pattern, columns sorted.
     """
 
-    elements: NDArray[np.int32]
+    elements: NDArray[np.int32]  # (T, w) rows of the elements' nodes, -1 for those left out
     offsets: NDArray[np.int64]
     occurrences: NDArray[np.int32]
     indptr: NDArray[np.int64]
@@ -65,18 +58,9 @@ class Pattern:
         """Assemble sum_c coefficients[t, c] reference[i, j, c] over all elements t."""
         n_rows = self.indptr.size - 1
         data = np.zeros(self.indices.size)
-        run_ranges(
-            _kernels.fill_matrix,
-            n_rows,
-            self.elements,
-            np.ascontiguousarray(coefficients),
-            reference,
-            self.offsets,
-            self.occurrences,
-            self.indptr,
-            self.indices,
-            data,
-        )
+        around = self.offsets, self.occurrences
+        terms = self.elements, np.ascontiguousarray(coefficients), reference
+        run_ranges(_kernels.fill_matrix, n_rows, *terms, *around, self.indptr, self.indices, data)
         matrix = scipy.sparse.csr_matrix(
             (data, self.indices, self.indptr), shape=(n_rows, n_rows), copy=False
         )
@@ -100,18 +84,10 @@ def _occurrences(
 def geometry_tensors(
     points: NDArray[np.float64], cells: NDArray[np.int32], conductivity: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return |det J| J^-1 sigma J^-T of every cell.
+    """Return |det J| J^-1 sigma J^-T of every cell: (T, 6) entries 00, 11, 22, 01, 02, 12.
 
-    Parameters
-    ----------
-    points, cells
-        (P, 3) m and (T, 4).
-    conductivity
-        (T, 6) S/m: the entries xx, yy, zz, xy, xz, yz of each cell's tensor.
-
-    Returns
-    -------
-    (T, 6) entries 00, 11, 22, 01, 02, 12
+    ``points`` (P, 3) are in m, ``cells`` (T, 4); ``conductivity`` (T, 6) in S/m has the entries xx,
+    yy, zz, xy, xz, yz of each cell's tensor.
     """
     out = np.empty((cells.shape[0], 6))
     arrays = np.ascontiguousarray(points), cells, np.ascontiguousarray(conductivity)

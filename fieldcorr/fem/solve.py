@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from fieldcorr.errors import ConvergenceError
 from fieldcorr.fem import _solver_kernels as kernels
-from fieldcorr.fem.amg import Hierarchy, sweep
+from fieldcorr.fem.amg import Hierarchy, csr_arrays, sweep
 
+Floats = NDArray[np.float64]
 OnStep = Callable[[int, float], None]
 """Called after every iteration with its number and the largest relative residual."""
 
@@ -25,54 +26,34 @@ RESTARTS = 3
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Solutions of a block of systems.
+    """Solutions of a block of systems."""
 
-    Attributes
-    ----------
-    x
-        (n, m) solutions.
-    residuals
-        (m,) true relative residuals |b - A x| / |b|, computed afresh at the end.
-    iterations
-        Conjugate-gradient steps of the slowest block.
-    """
-
-    x: NDArray[np.float64]
-    residuals: NDArray[np.float64]
-    iterations: int
+    x: Floats  # (n, m)
+    residuals: Floats  # (m,) true relative ones, |b - A x| / |b|, computed afresh at the end
+    iterations: int  # conjugate-gradient steps of the slowest block
 
 
-def _partial_sums(rows: int) -> NDArray[np.float64]:
+def _partial_sums(rows: int) -> Floats:
     """Return room for one sum per column and block of rows."""
     return np.empty((-(-rows // kernels.ROW_BLOCK), kernels.WIDTH))
 
 
-def _typed(
-    matrix: scipy.sparse.csr_matrix,
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
-    return (
-        np.ascontiguousarray(matrix.indptr, dtype=np.int64),
-        np.ascontiguousarray(matrix.indices, dtype=np.int32),
-        np.ascontiguousarray(matrix.data, dtype=np.float64),
-    )
-
-
-def _quotient(top: NDArray[np.float64], bottom: NDArray[np.float64]) -> NDArray[np.float64]:
+def _quotient(top: Floats, bottom: Floats) -> Floats:
     """Return top / bottom, and 0 where both vanish (a column that is already solved)."""
     return np.divide(top, bottom, out=np.zeros_like(top), where=bottom != 0.0)
 
 
-def _repeated(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _repeated(values: Floats) -> Floats:
     """Repeat one number per column for every row of a block, as the kernels read them."""
     return np.tile(values, kernels.ROW_BLOCK)
 
 
 def _conjugate_gradients(
-    csr: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]],
+    csr: kernels.Csr,
     hierarchy: Hierarchy,
-    vectors: tuple[NDArray[np.float64], ...],
-    target: NDArray[np.float64],
-    norms: NDArray[np.float64],
+    vectors: tuple[Floats, ...],
+    target: Floats,
+    norms: Floats,
     progress: OnStep | None,
     done: int,
 ) -> int:
@@ -98,7 +79,7 @@ def _conjugate_gradients(
         rho = new_rho
         # Directions are kept in units of the scaled residual: P = Z + (beta) P.
         sweep(kernels.turn, n, _repeated(beta), z, p)
-        sweep(kernels.multiply_with_dots, n, *csr, p, q, dots)
+        sweep(kernels.multiply_with_dots, n, csr, p, q, dots)
         alpha = _quotient(rho, dots.sum(axis=0) * unscale)
         sweep(kernels.advance, n, _repeated(alpha), repeated_scale, x, r, p, q, r32, dots)
         now = np.sqrt(dots.sum(axis=0))
@@ -119,12 +100,12 @@ def _conjugate_gradients(
 def _solve_block(
     matrix: scipy.sparse.csr_matrix,
     hierarchy: Hierarchy,
-    b: NDArray[np.float64],
+    b: Floats,
     tolerance: float,
     progress: OnStep | None,
-) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
+) -> tuple[Floats, Floats, int]:
     """Solve for WIDTH columns; restart from the true residual where rounding has drifted."""
-    csr = _typed(matrix)
+    csr = csr_arrays(matrix, np.float64)
     x, r, p, q = np.zeros_like(b), b.copy(), np.empty_like(b), np.empty_like(b)
     dots = _partial_sums(len(b))
     norms = np.sqrt(np.einsum("ij,ij->j", b, b))
@@ -136,7 +117,7 @@ def _solve_block(
         iterations += _conjugate_gradients(
             csr, hierarchy, (x, r, p, q), target, norms, progress, iterations
         )
-        sweep(kernels.multiply_with_dots, len(x), *csr, x, q, dots)
+        sweep(kernels.multiply_with_dots, len(x), csr, x, q, dots)
         np.subtract(b, q, out=r)
         residuals = _quotient(np.sqrt(np.einsum("ij,ij->j", r, r)), norms)
         if np.all(residuals <= tolerance):
@@ -153,30 +134,17 @@ def _solve_block(
 def solve_block(
     matrix: scipy.sparse.csr_matrix,
     hierarchy: Hierarchy,
-    rhs: NDArray[np.float64],
+    rhs: Floats,
     *,
     tolerance: float,
     progress: OnStep | None = None,
 ) -> Solution:
     """Solve A X = B for all columns of B through one hierarchy.
 
-    Parameters
-    ----------
-    matrix
-        (n, n) symmetric positive definite.
-    hierarchy
-        From :func:`fieldcorr.fem.amg.build_hierarchy`.
-    rhs
-        (n, m); columns are taken sixteen at a time.
-    tolerance
-        Largest true relative residual |b - A x| / |b| of any column.
-    progress
-        Called with (iteration, largest relative residual).
-
-    Raises
-    ------
-    ConvergenceError
-        When the tolerance is not reached; carries the residual.
+    The ``matrix`` (n, n) is symmetric positive definite, and the ``hierarchy`` its own, from
+    :func:`fieldcorr.fem.amg.build_hierarchy`. Columns of ``rhs`` (n, m) are taken sixteen at a time
+    until the true relative residual |b - A x| / |b| of each is at most ``tolerance``; a
+    ConvergenceError that carries the residual says that it is not reached.
     """
     n, m = rhs.shape
     if m == kernels.WIDTH:
@@ -198,17 +166,13 @@ def solve_block(
 
 
 def solve_direct(
-    matrix: scipy.sparse.csr_matrix, rhs: NDArray[np.float64], *, tolerance: float = 1e-8
+    matrix: scipy.sparse.csr_matrix, rhs: Floats, *, tolerance: float = 1e-8
 ) -> Solution:
     """Solve A X = B by a sparse factorisation: the second opinion on :func:`solve_block`.
 
     Uses MKL's PARDISO where pypardiso is installed, and scipy's SuperLU otherwise, which needs
-    much more time and memory.
-
-    Raises
-    ------
-    ConvergenceError
-        When a true relative residual is above ``tolerance``; carries it.
+    much more time and memory. A true relative residual above ``tolerance`` is a ConvergenceError
+    that carries it.
     """
     try:
         import pypardiso

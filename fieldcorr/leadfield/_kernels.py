@@ -2,10 +2,14 @@
 
 import numba
 import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
 
 
 @numba.njit(cache=True, nogil=True)
-def transform_rows(start, stop, values, weights, out):  # type: ignore[no-untyped-def]
+def transform_rows(start: int, stop: int, values: Floats, weights: Floats, out: Floats) -> None:
     """OUT[n, b] = sum_a VALUES[n, a] WEIGHTS[a, b], each row in the same order of operations."""
     count = values.shape[1]
     for n in range(start, stop):
@@ -18,7 +22,9 @@ def transform_rows(start, stop, values, weights, out):  # type: ignore[no-untype
 
 
 @numba.njit(cache=True)
-def mutual_energy(first, second, dofs, tensors, reference):  # type: ignore[no-untyped-def]
+def mutual_energy(
+    first: Floats, second: Floats, dofs: Ints, tensors: Floats, reference: Floats
+) -> float:
     """Return the integral of sigma grad u . grad v, cell by cell, for nodal values (n_dofs,)."""
     width = dofs.shape[1]
     total = 0.0
@@ -36,7 +42,16 @@ def mutual_energy(first, second, dofs, tensors, reference):  # type: ignore[no-u
 
 
 @numba.njit(cache=True, nogil=True)
-def weighted_gram(start, stop, values, dofs, moments, mass, block, out):  # type: ignore[no-untyped-def]
+def weighted_gram(
+    start: int,
+    stop: int,
+    values: Floats,
+    dofs: Ints,
+    moments: Floats,
+    mass: Floats,
+    block: int,
+    out: Floats,
+) -> None:
     """Sum the integrals of w u_a u_b over each block of cells into ``out`` (blocks, E, E).
 
     ``values`` (n_dofs, E); ``moments`` (T, 4) = volume times the window at the four vertices;

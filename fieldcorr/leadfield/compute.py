@@ -25,14 +25,12 @@ from fieldcorr.leadfield.data import LeadField
 from fieldcorr.leadfield.region import compared_region
 from fieldcorr.leadfield.system import System, build_system, contact_loads
 from fieldcorr.mesh import check_mesh_of_model
+from fieldcorr.progress import Progress, silent
 from fieldcorr.tissue import cell_conductivity
 
 if TYPE_CHECKING:
     from fieldcorr.mesh import Mesh
     from fieldcorr.model import Model
-
-StageProgress = Callable[[str, float], None]
-"""Called with a stage's name and the share of it that is done, 0 to 1."""
 
 Method = Literal["multigrid", "direct"]
 METHODS = get_args(Method)
@@ -43,13 +41,12 @@ IDENTITY_LIMIT = 1e-5
 
 @contextmanager
 def _stage(
-    name: str, times: dict[str, float], progress: StageProgress | None
+    name: str, times: dict[str, float], progress: Progress
 ) -> Iterator[Callable[[float], None]]:
     """Report and time a stage; yields a function that reports the share done."""
 
     def report(share: float) -> None:
-        if progress is not None:
-            progress(name, share)
+        progress(name, share)
 
     started = time.perf_counter()
     report(0.0)
@@ -66,7 +63,7 @@ def compute_lead_field(
     tolerance: float | None = None,
     method: Method = "multigrid",
     threads: int | None = None,
-    progress: StageProgress | None = None,
+    progress: Progress = silent,
 ) -> LeadField:
     """Compute the potential per ampere of every contact.
 

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 import fieldcorr.mesh as mesh_package
 from fieldcorr.leadfield import compute_lead_field
-from fieldcorr.leadfield.compute import StageProgress
 from fieldcorr.mesh import Mesh, build_mesh, read_mesh, write_mesh
 from fieldcorr.model import Model, resolve_mesh
+from fieldcorr.progress import Progress, silent
 from study_parts.domain import extend_domain
 
 CACHE = Path(__file__).resolve().parent.parent.parent / "results" / "study"
@@ -145,7 +145,7 @@ def _build(variant: Variant, model: Model, studied: Mesh) -> Mesh:
     return build_mesh(model)
 
 
-def solve(model: Model, mesh: Mesh, order: int, progress: StageProgress | None = None) -> Result:
+def solve(model: Model, mesh: Mesh, order: int, progress: Progress = silent) -> Result:
     """Return what the comparison needs of the lead field of a model on a mesh."""
     lead = compute_lead_field(model, mesh, order=order, progress=progress)
     seconds = float(sum(lead.times.values()))

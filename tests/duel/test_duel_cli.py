@@ -187,11 +187,11 @@ def test_an_export_overwrites_nothing_unless_told(journal: Path, tmp_path: Path)
     for force in ([], ["--force"]):
         done = invoke("export", named, "-o", named, *force)
         assert done.exit_code == 2
-        assert "is read here" in done.stderr
+        assert "is being read" in done.stderr
     assert named.read_bytes() == before
     table = tmp_path / "ranked.csv"
     table.write_text("mine")
-    assert "--force replaces it" in invoke("export", named, "-o", table).stderr
+    assert "--force to replace it" in invoke("export", named, "-o", table).stderr
     assert table.read_text() == "mine"
     assert invoke("export", named, "-o", table, "--force").exit_code == 0
     assert table.read_text().startswith("rank,")
@@ -210,7 +210,7 @@ def test_a_failed_export_leaves_what_was_there(
 
     monkeypatch.setattr(os, "replace", fails)
     done = invoke("export", journal, "-o", table, "--force")
-    assert "cannot be written: No space left" in done.stderr
+    assert "cannot be written: the disk is full" in done.stderr
     assert table.read_text() == "mine"
     assert not list(tmp_path.glob(".ranked*"))
 

@@ -44,7 +44,7 @@ def partial_sums(n: int) -> NDArray[np.float64]:
 def test_multiply_with_dots(n: int, seed: int) -> None:
     matrix, x, dots = random_csr(n, n, seed), block(n, seed), partial_sums(n)
     y = np.full_like(x, np.nan)
-    sweep(kernels.multiply_with_dots, n, *parts(matrix, np.float64), x, y, dots)
+    sweep(kernels.multiply_with_dots, n, parts(matrix, np.float64), x, y, dots)
     np.testing.assert_allclose(y, matrix @ x, atol=1e-13)
     np.testing.assert_allclose(dots.sum(axis=0), np.sum(x * (matrix @ x), axis=0), atol=1e-10)
 
@@ -58,7 +58,7 @@ def test_combine_takes_rectangular_matrices(n: int, m: int, seed: int) -> None:
     sweep(
         kernels.combine,
         n,
-        *parts(matrix, np.float32),
+        parts(matrix, np.float32),
         x,
         base,
         np.float32(0.5),
@@ -78,7 +78,7 @@ def test_smooth(n: int, seed: int) -> None:
     expected = x + change
     out = np.full_like(x, np.nan)
     half, quarter = np.float32(0.5), np.float32(0.25)
-    sweep(kernels.smooth, n, *parts(matrix, np.float32), inverse, b, quarter, half, x, d, out)
+    sweep(kernels.smooth, n, parts(matrix, np.float32), inverse, b, quarter, half, x, d, out)
     np.testing.assert_allclose(d, change, atol=1e-4)
     np.testing.assert_allclose(out, expected, atol=1e-4)
 
@@ -88,7 +88,7 @@ def test_smooth_without_a_matrix_starts_from_zero() -> None:
     b, x, d = (block(n, k, np.float32) for k in range(3))
     inverse = np.random.default_rng(0).random(n).astype(np.float32)
     nothing = (np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32))
-    sweep(kernels.smooth, n, *nothing, inverse, b, np.float32(0.0), np.float32(0.5), x, d, x)
+    sweep(kernels.smooth, n, nothing, inverse, b, np.float32(0.0), np.float32(0.5), x, d, x)
     np.testing.assert_allclose(x, 0.5 * inverse[:, None] * b, rtol=1e-6)
     np.testing.assert_array_equal(x, d)
 
@@ -120,7 +120,7 @@ def test_values_that_are_not_finite_are_not_lost(bad: float) -> None:
     matrix, x, dots = random_csr(n, n, 1) + scipy.sparse.eye(n), block(n, 1), partial_sums(n)
     x[7, 3] = bad
     y = np.zeros_like(x)
-    sweep(kernels.multiply_with_dots, n, *parts(matrix.tocsr(), np.float64), x, y, dots)
+    sweep(kernels.multiply_with_dots, n, parts(matrix.tocsr(), np.float64), x, y, dots)
     assert not np.isfinite(dots.sum(axis=0)[3])
 
 
@@ -132,6 +132,6 @@ def test_sums_do_not_depend_on_the_number_of_threads() -> None:
     for count in (1, 2):
         y, dots = np.zeros_like(x), partial_sums(n)
         with threads(count):
-            sweep(kernels.multiply_with_dots, n, *parts(matrix, np.float64), x, y, dots)
+            sweep(kernels.multiply_with_dots, n, parts(matrix, np.float64), x, y, dots)
         results.append((y.tobytes(), dots.tobytes()))
     assert results[0] == results[1]

@@ -21,14 +21,14 @@ from fieldcorr.duel import (
     _kernels,
 )
 from fieldcorr.duel.simulate import BASELINES, PRINTED, Experiment, Player, simulate
-from fieldcorr.duel.worlds import Electrodes, Grid, World, utilities
+from fieldcorr.duel.worlds import ElectrodeSpace, Grid, World, utilities
 from fieldcorr.errors import DuelError
 from tests.duel.support import embedding
 
 NOISE, SEED, TRIALS, HORIZON = 0.5, 11, 6, 70
 WORLDS: dict[str, World] = {
     "grid": Grid(side=7, length=0.2),
-    "sphere": Electrodes(embedding(60, rank=5)),
+    "sphere": ElectrodeSpace(embedding(60, rank=5)),
 }
 PLAYERS = {
     "default": Player("default", "CorrDuel"),
@@ -143,15 +143,15 @@ def test_results_depend_on_the_seed_and_not_on_threads() -> None:
     "world",
     [
         Grid(side=6, length=0.3, amplitude=2.0),
-        Electrodes(embedding(30), "linear", amplitude=2.0),
-        Electrodes(embedding(30), "smooth", length=0.8, amplitude=2.0),
+        ElectrodeSpace(embedding(30), "linear", amplitude=2.0),
+        ElectrodeSpace(embedding(30), "smooth", length=0.8, amplitude=2.0),
     ],
     ids=lambda world: world.name,
 )
 def test_utilities_have_the_stated_covariance(world: World) -> None:
     draws = utilities(world, 0, 0, 4000)
     covariance = draws.T @ draws / 4000
-    if isinstance(world, Electrodes) and world.kind == "smooth":
+    if isinstance(world, ElectrodeSpace) and world.kind == "smooth":
         distance = 2.0 - 2.0 * world.correlations()
         expected = 4.0 * np.exp(-distance / (2.0 * world.length**2))
     else:
@@ -162,7 +162,7 @@ def test_utilities_have_the_stated_covariance(world: World) -> None:
 
 def test_the_magnitude_utility_is_blind_to_polarity() -> None:
     z = embedding(20)
-    value = Electrodes(np.vstack([z, -z]), "magnitude").utility(np.random.default_rng(0))
+    value = ElectrodeSpace(np.vstack([z, -z]), "magnitude").utility(np.random.default_rng(0))
     np.testing.assert_array_equal(value[:20], value[20:])
 
 
@@ -213,4 +213,4 @@ def test_wrong_players_and_worlds_are_named() -> None:
     with pytest.raises(DuelError, match="side 1"):
         Grid(side=1)
     with pytest.raises(DuelError, match="'cubic' is not one of"):
-        Electrodes(embedding(5), "cubic")  # type: ignore[arg-type]
+        ElectrodeSpace(embedding(5), "cubic")  # type: ignore[arg-type]
