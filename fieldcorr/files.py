@@ -7,6 +7,7 @@ and a second fsync would not say so.
 import errno
 import io
 import os
+import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -96,6 +97,16 @@ def write_durably(path: Path, write: Callable[[BinaryIO], object]) -> None:
         os.replace(draft, path)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def user_cache() -> Path | None:
+    """Return the folder where this user's programs keep what they can make again; None without."""
+    try:
+        home = Path.home()
+    except RuntimeError:  # no HOME, and nobody in the list of users
+        return None
+    usual = home / "Library" / "Caches" if sys.platform == "darwin" else home / ".cache"
+    return Path(os.environ.get("XDG_CACHE_HOME") or usual)
 
 
 def fsync_folder(folder: Path) -> None:

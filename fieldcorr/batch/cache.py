@@ -10,7 +10,6 @@ import io
 import json
 import os
 import platform
-import sys
 import tempfile
 import zipfile
 from collections.abc import Iterable, Mapping
@@ -25,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import fieldcorr
-from fieldcorr.files import fsync_folder, write_durably
+from fieldcorr.files import fsync_folder, user_cache, write_durably
 
 LIMIT_BYTES = 4 << 30
 """The cache is kept below this size."""
@@ -44,15 +43,7 @@ Arrays = Mapping[str, NDArray[Any]]
 def default_folder() -> Path:
     """Return the cache folder of this user."""
     chosen = os.environ.get("FIELDCORR_CACHE")
-    if chosen:
-        return Path(chosen)
-    try:
-        home = Path.home()
-    except RuntimeError:  # no HOME, and nobody in the list of users
-        return Path(tempfile.gettempdir()) / "fieldcorr-cache"
-    if sys.platform == "darwin":
-        return home / "Library" / "Caches" / "fieldcorr"
-    return Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache") / "fieldcorr"
+    return Path(chosen) if chosen else (user_cache() or Path(tempfile.gettempdir())) / "fieldcorr"
 
 
 def versions() -> dict[str, str]:

@@ -17,6 +17,7 @@ import typer
 
 from fieldcorr import __version__
 from fieldcorr.cli._common import ErrorGroup, set_level, show
+from fieldcorr.files import user_cache
 
 # In the order of a user's work, which is the order of the help.
 COMMANDS = (
@@ -94,12 +95,8 @@ def _find_room_for_kernels() -> None:
     places = [Path(__file__).parent / "__pycache__"]
     if "NUMBA_CACHE_DIR" in os.environ:
         places.append(Path(os.environ["NUMBA_CACHE_DIR"]))
-    try:
-        on_mac = sys.platform == "darwin"
-        user = Path.home() / "Library" / "Caches" if on_mac else Path.home() / ".cache"
-        places.append(Path(os.environ.get("XDG_CACHE_HOME") or user))
-    except RuntimeError:  # no HOME, and nobody in the list of users
-        pass
+    if (user := user_cache()) is not None:
+        places.append(user)
     if not any(map(_is_writable, places)):
         folder = tempfile.mkdtemp(prefix="fieldcorr-")
         atexit.register(shutil.rmtree, folder, ignore_errors=True)

@@ -110,19 +110,10 @@ def count_neighbours(rows: NDArray[np.float32], start: int, options: Options) ->
 
 
 class Blocks:
-    """All blocks of a store: first their rows of r, then their neighbours.
+    """All blocks of a store, from unit rows (K, R): first their rows of r, then their neighbours.
 
-    Parameters
-    ----------
-    embedding
-        (K, R) unit rows.
-    options
-        Neighbourhoods, memory.
-    folder
-        Where files go when all blocks together are larger than ``options.memory``.
-    key
-        What the numbers depend on besides embedding and options: code and versions. Files with
-        another key are not used.
+    Blocks go into files of ``folder`` when all of them are larger than ``options.memory``. ``key``
+    is what the numbers depend on besides: code and versions. Files with another key are not used.
     """
 
     def __init__(

@@ -63,23 +63,8 @@ def hdf5_errors(path: Path) -> Iterator[None]:
 class StoreFile(Closing):
     """An open store whose structure has been verified; a context manager.
 
-    Parameters
-    ----------
-    path
-        The HDF5 file.
-
-    Attributes
-    ----------
-    format
-        Version of the file format.
-    entries
-        Declarations of the datasets that this store holds.
-    digests
-        Recorded digest of every dataset, by path.
-    threshold, top_k
-        What belongs to a neighbourhood: r above the threshold, at most top_k per row (0: all).
-    indptr
-        (K + 1,) row pointers of the neighbourhoods.
+    It has the ``format``, the ``entries`` that it holds and their recorded ``digests`` by path;
+    ``threshold`` and ``top_k`` (0: all) of a neighbourhood, and its row pointers ``indptr`` (K+1,).
     """
 
     def __init__(self, path: Path) -> None:

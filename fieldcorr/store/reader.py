@@ -225,10 +225,12 @@ class Store(StoreFile):
         if not indices.size:
             return
         place, problem = int(indices.searchsorted(row)), ""
-        if not (indices[0] >= 0 and indices[-1] < len(self)):
-            problem = f"/neighbourhoods/indices points outside 0..{len(self) - 1}"
-        elif not (indices[1:] > indices[:-1]).all() or row in indices[place : place + 1]:
-            problem = "/neighbourhoods/indices does not ascend, or lists a row as its own neighbour"
+        in_range = indices[0] >= 0 and indices[-1] < len(self)
+        ascending = in_range and (indices[1:] > indices[:-1]).all()
+        if not ascending or row in indices[place : place + 1]:
+            problem = (
+                f"/neighbourhoods/indices does not ascend in 0..{len(self) - 1}, without itself"
+            )
         elif not (r.min() > self.threshold and r.max() <= 1.0):
             problem = f"/neighbourhoods/data is not above {self.threshold:g} and at most 1"
         if problem:

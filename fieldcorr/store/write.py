@@ -41,22 +41,11 @@ def write_store(
     run: Callable[[], Mapping[str, Any]] = dict,
     progress: Progress = silent,
 ) -> None:
-    """Build the store in its work folder and give it its name.
+    """Build the store in its locked work folder and give it its name.
 
-    Parameters
-    ----------
-    folder
-        The locked work folder.
-    values
-        Every dataset that is neither streamed nor made here: path -> array or text.
-    options
-        How neighbourhoods and matrix are made.
-    key
-        Code and versions that compute r: blocks that were left by others are made again.
-    run
-        Called at the end for the record of this run: the only bytes that differ between runs.
-    progress
-        Called with the stage and the share that is done.
+    ``values`` holds every dataset that is neither streamed nor made here, ``key`` the code and
+    versions that compute r: blocks that were left by others are made again. ``run`` is called at
+    the end for the record of this run, the only bytes that differ between runs.
     """
     chosen = options or Options()
     embedding = np.ascontiguousarray(values["/correlation/embedding"], dtype=np.float64)

@@ -223,7 +223,7 @@ def test_indices_out_of_bounds_never_leave_the_store(
         file["/neighbourhoods/indices"][5] = value
 
     with open_store(changed(change)) as store:
-        with pytest.raises(StoreError, match="points outside"):
+        with pytest.raises(StoreError, match=r"does not ascend in 0\.\.179"):
             store.neighbours(0)
         store.neighbours(100)
 
@@ -262,9 +262,9 @@ def test_neighbours_ascend_and_leave_oneself_out(
             indices[4], indices[5] = indices[5], indices[4 if change == "exchanged" else 5]
 
     with open_store(changed(apply)) as store:
-        with pytest.raises(StoreError, match="does not ascend, or lists a row as its own"):
+        with pytest.raises(StoreError, match="does not ascend"):
             store.neighbours(0)
-        with pytest.raises(StoreError, match="rows 0 to 9"):
+        with pytest.raises(StoreError, match="in row 0"):
             store.neighbour_rows(0, 10)
         store.neighbour_rows(1, 180)
 
