@@ -7,7 +7,6 @@ module imports what is heavy only inside its functions, so that help stays fast.
 import atexit
 import os
 import shutil
-import sys
 import tempfile
 from importlib import import_module
 from pathlib import Path

@@ -45,17 +45,7 @@ def open_store(path: str | Path) -> "Store":
 
 
 class Store(StoreFile):
-    """A finished store, open for reading.
-
-    Parameters
-    ----------
-    path
-        The HDF5 file.
-
-    Notes
-    -----
-    K is the number of configurations, E of contacts, R the rank of the embedding.
-    """
+    """A finished store, open for reading: K configurations of E contacts, an embedding of rank R."""
 
     def __len__(self) -> int:
         """Return the number of configurations K."""
