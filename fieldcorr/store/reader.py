@@ -45,7 +45,7 @@ def open_store(path: str | Path) -> "Store":
 
 
 class Store(StoreFile):
-    """A finished store, open for reading: K configurations of E contacts, an embedding of rank R."""
+    """A finished store, open for reading: K configurations of E contacts, embedding of rank R."""
 
     def __len__(self) -> int:
         """Return the number of configurations K."""
