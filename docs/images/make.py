@@ -29,7 +29,7 @@ def simulated(store: fc.Store) -> Experiment:
 def overview(store: fc.Store) -> Figure:
     """Draw the story from left to right: a field, its neighbours, the duels."""
     figure = plt.figure(figsize=SIZE_INCH, layout="constrained")
-    field, alike, duels = figure.subfigures(1, 3, width_ratios=[1.15, 2.3, 1.6])
+    field, alike, duels = figure.subfigures(1, 3, width_ratios=[1.3, 2.15, 1.65])
     plot.section(store, CONFIGURATION, plane="sagittal", ax=field.subplots())
     plot.neighbours(store, CONFIGURATION, count=4, figure=alike)
     axes = duels.subplots()
