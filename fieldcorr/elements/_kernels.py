@@ -39,7 +39,8 @@ def barycentric(
     c02 = m[0, 1] * m[1, 2] - m[0, 2] * m[1, 1]
     det = m[0, 0] * c00 + m[1, 0] * c01 + m[2, 0] * c02
     if not abs(det) > FLAT * largest:
-        out[:] = 0.0
+        for k in range(4):
+            out[k] = 0.0
         return -np.inf
     out[1] = (c00 * bx + c01 * by + c02 * bz) / det
     out[2] = (
@@ -101,12 +102,13 @@ def walk_to_points(
         x, y, z = queries[i, 0], queries[i, 1], queries[i, 2]
         seen = 0
         for first in range(indptr[start[j]], indptr[start[j] + 1]):
-            t = around[first]
+            t = int(around[first])
             for _ in range(500):
                 least = barycentric(points, cells, t, x, y, z, lam)
                 if least >= -slack:
                     cell[i] = t
-                    bary[i] = lam
+                    for k in range(4):  # assigning the row at once takes 3 s longer to compile
+                        bary[i, k] = lam[k]
                     break
                 lowest = np.argmin(lam)
                 opposite = cells[t, (lowest + 1) % 4]
@@ -152,4 +154,5 @@ def search_all_cells(
                 >= -slack
             ):
                 cell[i] = t
-                bary[i] = lam
+                for k in range(4):
+                    bary[i, k] = lam[k]
