@@ -1,6 +1,6 @@
 """Make the pictures of README and documentation: ``scripts/figures [STORE]``.
 
-What flows in: a store of the bundled model. What flows out: ``overview.png`` beside this file.
+From a store of the bundled model, ``overview.png`` beside this file.
 """
 
 import sys

@@ -1,7 +1,7 @@
 """Rows of the benchmark table: what is measured, against whom.
 
-What flows in: nothing. What flows out: :class:`Row` objects. Every module of this folder that has
-a function ``rows() -> list[Row]`` adds its rows to the table of ``scripts/bench``.
+Every module of this folder that has a function ``rows() -> list[Row]`` adds its rows to the table
+of ``scripts/bench``.
 
 A task names a *preparation*, a function ``prepare(**arguments)`` of a module of this folder. It
 loads its data and compiles what it needs on a small problem, and returns the function to be

@@ -1,7 +1,7 @@
 """Play trials of duelpy's Beat-the-Mean on request; runs under the old Python that duelpy needs.
 
-What flows in: numbers of arms and duels on the command line, then one line per trial. What flows
-out: "ready", then the seconds of each trial.
+Numbers of arms and duels come on the command line, then one line per trial; it says "ready", then
+the seconds of each trial.
 """
 
 import sys

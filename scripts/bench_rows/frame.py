@@ -1,7 +1,7 @@
 """Run the rows of the benchmark and print one table.
 
-What flows in: the row modules of this folder. What flows out: a markdown table on the standard
-output, and ``results/bench.json`` and ``results/bench.md``. Own task and peers take turns, round
+The markdown table goes to the standard output and to ``results/bench.md``, all figures to
+``results/bench.json``. Own task and peers take turns, round
 after round, so that a noisy minute hits all of them.
 """
 

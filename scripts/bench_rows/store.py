@@ -1,7 +1,7 @@
-"""Rows of the store: tiles to HDF5, row reads, opening, growth with K.
+"""Rows of the store: blocks to HDF5, row reads, opening, growth with K, on random unit rows.
 
-What flows in: random unit rows of the size of the real problem. What flows out: rows. The peer of
-writing is h5py alone, which gets the finished arrays and writes the same bytes, checksums included.
+The peer of writing is h5py alone, which gets the finished arrays and writes the same datasets,
+checksums included.
 """
 
 import json

@@ -1,6 +1,6 @@
 """Measure one task in this process and print its figures as one line of JSON.
 
-What flows in: a task as JSON on the command line. What flows out: seconds, memory, figures.
+The task comes as JSON on the command line; the figures are seconds, memory and its own.
 """
 
 import importlib

@@ -1,7 +1,7 @@
 """Code blocks of Markdown pages, and how they are run.
 
-What flows in: a page. What flows out: its fenced blocks; :class:`PageRunner` goes through them from
-the top, as a reader would: Python blocks share one namespace, a block ``text title="prints"`` is
+A page has fenced blocks; :class:`PageRunner` goes through them from the top, as a
+reader would: Python blocks share one namespace, a block ``text title="prints"`` is
 what the Python block above it prints, and every line of a shell block is a command that exists.
 """
 
