@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ def duel_rows(engine: Engine, content: JournalContent) -> list[Row]:
     """Return every comparison that was answered and not undone, in order."""
     rows = []
     voided = {int(event.value or 0) for event in engine.events if event.kind == "void"}
-    records = [r for r in counting_records(content) if r["event"] in ("duel", "ranking")]
+    records = [r for r in counting_records(content.records) if r["event"] in ("duel", "ranking")]
     for number, (record, event) in enumerate(zip(records, engine.history, strict=True), start=1):
         pairs = event.comparisons() or [(event.arms[0], event.arms[1], False)]
         for winner, loser, tie in pairs:
@@ -61,10 +62,10 @@ def _outcome(answer: str | None, *, tie: bool) -> str:
     return "equal" if tie else "first better"
 
 
-def counting_records(content: JournalContent) -> list[dict[str, Any]]:
+def counting_records(records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the records that were not undone; the same rule as the engine's."""
     counting: list[dict[str, Any]] = []
-    for record in content.records:
+    for record in records:
         if record["event"] == "undo":
             last = max(i for i, kept in enumerate(counting) if kept["event"] != "note")
             del counting[last]

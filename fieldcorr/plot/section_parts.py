@@ -6,10 +6,15 @@ Borders and contacts are exact cuts of the mesh by the plane, not contours of a 
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fieldcorr.elements import TissueMesh
-from fieldcorr.plot.section_grid import AXES, Section
+from fieldcorr.elements.section import (
+    AXES,
+    NAME_ROOM_M,
+    outline_cut,
+    roomy_places,
+    tissue_outlines,
+)
+from fieldcorr.plot.section_grid import Section
 from fieldcorr.plot.style import (
     ANODE,
     CATHODE,
@@ -24,7 +29,6 @@ from fieldcorr.plot.style import (
 )
 
 MM = 1e3
-_FACES = np.array([[1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2]])
 
 
 def dress(ax: Axes, cut: Section) -> None:
@@ -92,17 +96,11 @@ def _centred() -> dict[str, Any]:
 
 def _name_tissues(ax: Axes, cut: Section) -> None:
     """Write each tissue's name at the place farthest from its borders, where it fits."""
-    from scipy.ndimage import distance_transform_edt
-
-    tags = cut.tissue
     step = float(cut.across[1] - cut.across[0])
-    for tag, name in enumerate(cut.what.volume.space.mesh.tissues):
-        inside = np.pad(tags == tag, 1)
-        room: NDArray[np.float64] = distance_transform_edt(inside)[1:-1, 1:-1]
-        row, column = np.unravel_index(int(room.argmax()), room.shape)
-        if room[row, column] * step > 0.6e-3:
-            x, y = MM * cut.across[column], MM * cut.up[row]
-            ax.text(x, y, name, fontsize=SMALL - 2, color=INK, **_centred())
+    for tag, row, column in roomy_places(cut.tissue, NAME_ROOM_M / step):
+        x, y = MM * cut.across[column], MM * cut.up[row]
+        name = cut.what.volume.space.mesh.tissues[tag]
+        ax.text(x, y, name, fontsize=SMALL - 2, color=INK, **_centred())
 
 
 def mark_planes(panels: list[Axes], cuts: list[Section]) -> None:
@@ -114,41 +112,3 @@ def mark_planes(panels: list[Axes], cuts: list[Section]) -> None:
                 ax.axvline(MM * other.at, **style)
             elif other.plane.normal == cut.plane.up:
                 ax.axhline(MM * other.at, **style)
-
-
-# -- cuts of the mesh -----------------------------------------------------------------------------
-
-
-def tissue_outlines(mesh: TissueMesh, *, axis: int, at: float) -> FloatArray:
-    """Return the segments (M, 2, 3) m in which a plane cuts the borders of tissues.
-
-    The plane is where coordinate ``axis`` is ``at`` m. The surface of the mesh is a border too.
-    """
-    height = mesh.points[:, axis] - at
-    above = height[mesh.cells] > 0.0
-    cut = np.flatnonzero(above.any(axis=1) & ~above.all(axis=1))
-    faces = np.sort(mesh.cells[cut][:, _FACES].reshape(-1, 3), axis=1)
-    # A face inside a tissue has two cells of that tissue, a border at most one on each side.
-    owned = np.column_stack([faces, np.repeat(mesh.cell_tags[cut], 4)])
-    owned, count = np.unique(owned, axis=0, return_counts=True)
-    borders = np.unique(owned[count == 1, :3], axis=0)
-    return _cut_polygons(mesh.points[borders], height[borders])
-
-
-def outline_cut(outline: FloatArray, *, axis: int, at: float) -> FloatArray:
-    """Return the cut (2, 3) of a flat convex outline (n, 3), (0, 3) where there is none."""
-    return _cut_polygons(outline[None], outline[None, :, axis] - at).reshape(-1, 3)
-
-
-def _cut_polygons(polygons: FloatArray, height: FloatArray) -> FloatArray:
-    """Return the segments (M, 2, 3) in which convex polygons (N, n, 3) meet the plane.
-
-    ``height`` (N, n) is that of the corners above the plane; a corner on it counts as below. So
-    none or two of the edges of a polygon cross the plane.
-    """
-    following, next_height = np.roll(polygons, -1, axis=1), np.roll(height, -1, axis=1)
-    crossed = (height > 0.0) != (next_height > 0.0)
-    start, stop = polygons[crossed], following[crossed]
-    share = height[crossed] / (height[crossed] - next_height[crossed])
-    ends: FloatArray = start + share[:, None] * (stop - start)
-    return ends.reshape(-1, 2, 3)

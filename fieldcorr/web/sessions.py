@@ -1,0 +1,106 @@
+"""A session as plain values, for the report and for the session page."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from fieldcorr.duel.export import counting_records
+
+if TYPE_CHECKING:
+    from fieldcorr.duel.engine import Engine
+    from fieldcorr.duel.journal import JournalContent
+
+TOP = 12
+"""Configurations shown of the ranked set."""
+
+Record = dict[str, Any]
+
+
+def session_record(engine: "Engine", content: "JournalContent") -> Record:
+    """Return everything that the report tells of a session."""
+    header, progress = content.header, engine.progress
+    answers = list(answer_records(engine, content.records, header.get("meta", {})))
+    facts = {
+        "engine": f"{type(engine).__name__}, seed {engine.seed}",
+        "settings": ", ".join(f"{key} {value}" for key, value in engine.settings.items()),
+        "begun": f"{header.get('time')}, fieldcorr {header.get('version')}",
+        "comparisons": f"{progress.duels} of {progress.horizon} planned",
+        "left": f"{progress.left} of {progress.allowed} configurations, "
+        f"{progress.excluded} excluded",
+        "belief": ", ".join(f"{name} {value}" for name, value in belief(engine).items()),
+        "warning": engine.warning or "",
+        "kept": ", ".join(f"{key}: {value}" for key, value in header.get("meta", {}).items()),
+        "journal": f"{content.lines} lines",
+    }
+    return {
+        "facts": [(name, value) for name, value in facts.items() if value],
+        "ranked": ranked_records(engine),
+        "left": narrowing(engine),
+        "answers": answers,
+        "raters": [list(row.values()) for row in rater_records(answers)],
+    }
+
+
+def ranked_records(engine: "Engine") -> list[Record]:
+    """Return the first of the ranked set, with their texts."""
+    rows = engine.survivors[:TOP]
+    return [asdict(row) | {"text": engine.source.label(row.arm)} for row in rows]
+
+
+def belief(engine: "Engine") -> dict[str, str]:
+    """Return how sure an engine is, in words, as far as it can tell."""
+    names = {
+        "probability_best": "probability that the first is the best",
+        "remaining_regret": "regret that may remain",
+    }
+    found = {text: getattr(engine, name, None) for name, text in names.items()}
+    return {text: f"{value:.2f}" for text, value in found.items() if isinstance(value, float)}
+
+
+def narrowing(engine: "Engine") -> list[int]:
+    """Return how many configurations were left before the first and after every answer."""
+    again = engine.fresh()
+    left = [again.progress.left]
+    for event in engine.events:
+        again.record(event)
+        if event.kind in ("duel", "ranking"):
+            left.append(again.progress.left)
+    return left
+
+
+def answer_records(engine: "Engine", records: tuple[Record, ...], meta: Record) -> Iterator[Record]:
+    """Yield every answer that was not undone; who rated is said once and holds until changed."""
+    voided = {int(event.value or 0) for event in engine.events if event.kind == "void"}
+    rater, number = str(meta.get("rater", "")), 0
+    for record in counting_records(records):
+        said = record.get("meta", {})
+        rater = str(said.get("rater", rater))
+        if record["event"] not in ("duel", "ranking"):
+            continue
+        number += 1
+        names = record.get("labels", ["", ""])
+        yield {
+            "number": number,
+            "time": record["time"],
+            "left": names[0],
+            "right": ", ".join(names[1:]),
+            "answer": record.get("answer", "ranking, best first"),
+            "rater": rater,
+            "void": number in voided,
+            "more": ", ".join(f"{key} {value}" for key, value in said.items() if key != "rater"),
+        }
+
+
+def rater_records(answers: list[Record]) -> list[Record]:
+    """Return how often each rater gave each answer."""
+    found: dict[str, Record] = {}
+    for answer in answers:
+        row = found.setdefault(
+            answer["rater"],
+            {"rater": answer["rater"] or "not named", "answers": 0}
+            | dict.fromkeys(("left", "right", "same", "skip"), 0),
+        )
+        row["answers"] += 1
+        if answer["answer"] in row:
+            row[answer["answer"]] += 1
+    return list(found.values())
