@@ -57,7 +57,9 @@ class NodalField:
         The activating function of a fibre along z, at points (N, 3) m; NaN where one is outside.
         """
         shift = np.array([0.0, 0.0, FIBRE_STEP_M])
-        ahead, here, behind = (self.potential(points + s * shift) for s in (1.0, 0.0, -1.0))
+        ahead, here, behind = (
+            self.potential(np.asarray(points) + s * shift) for s in (1.0, 0.0, -1.0)
+        )
         return (ahead - 2.0 * here + behind) / FIBRE_STEP_M**2
 
     def _located(self, where: Located | ArrayLike) -> Located:

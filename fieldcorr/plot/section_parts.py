@@ -24,7 +24,6 @@ from fieldcorr.plot.style import (
     OFF,
     SMALL,
     Axes,
-    FloatArray,
     halo,
 )
 

@@ -1,4 +1,4 @@
-"""What a page knows of a store: a record of plain values and packed arrays, without anything secret.
+"""What a page knows of a store: a record of plain values and packed arrays.
 
 Gram matrix and admittance are small and give currents, impedance and r of any pattern of the array;
 :mod:`fieldcorr.web.sections` adds the lead fields where they are drawn.

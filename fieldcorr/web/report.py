@@ -58,7 +58,7 @@ def report_page(store: "Store", session: "tuple[Engine, JournalContent] | None" 
     return _PAGE.format(
         title=escape(f"Report on {store.path.name}"),
         subtitle=escape(
-            f"Model {facts['model']}, {count(len(store))} configurations. {_made(facts)}"
+            f"Model {facts['model']}, {count(len(store))} configurations. {_sure(facts)}"
         ),
         notice=escape(NOTICE),
         links="".join(f'<a href="#{key}">{name}</a>' for key, name, _ in parts),
@@ -147,7 +147,7 @@ def _table(
     return f'<table class="{kind}">{head}<tbody>{body}</tbody></table>'
 
 
-def _made(facts: Mapping[str, Any]) -> str:
+def _sure(facts: Mapping[str, Any]) -> str:
     estimate = facts["error_estimate"] or {}
     for key in ("companion", "order_one"):
         if estimate.get(key) is not None:

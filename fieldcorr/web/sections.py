@@ -27,14 +27,14 @@ from fieldcorr.web.packing import pack_grid, pack_integers
 if TYPE_CHECKING:
     from fieldcorr.store import Store
 
-STEP_M = 5e-4
+STEP_M = 6e-4
 MARGIN_M = 4e-3
 """Grid step, and what is shown around cord and contacts."""
 MOST = 12
 FINER = 4
 """The void of the paddle is drawn on a grid so many times as fine."""
-POTENTIAL_BITS, FIELD_BITS = 23, 14
-"""The potential is good to 1e-6 of its largest value; pictures of E need no more than 1e-3."""
+POTENTIAL_BITS, FIELD_BITS, ACTIVATING_BITS = 26, 17, 16
+"""The potential is good to 1e-6 of its largest value or 2e-8 V of 1 V, the others to 1e-3."""
 MICRONS = 1e6
 MM = 1e3
 APART_M = 5e-4
@@ -115,7 +115,7 @@ def _record(
         ],
         "potential": pack_grid(_filled(potential), POTENTIAL_BITS),
         "field": pack_grid(_filled(field), FIELD_BITS),
-        "activating": pack_grid(_filled(activating.reshape(potential.shape)), FIELD_BITS),
+        "activating": pack_grid(_filled(activating.reshape(potential.shape)), ACTIVATING_BITS),
     }
 
 
