@@ -34,7 +34,7 @@ MOST = 12
 FINER = 4
 """The void of the paddle is drawn on a grid so many times as fine."""
 POTENTIAL_BITS, FIELD_BITS, ACTIVATING_BITS = 26, 17, 16
-"""The potential is good to 1e-6 of its largest value or 2e-8 V of 1 V, the others to 1e-3."""
+"""Of what single contacts make, the potential is good to 1e-6, the others to 1e-4."""
 MICRONS = 1e6
 MM = 1e3
 APART_M = 5e-4

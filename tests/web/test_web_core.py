@@ -114,17 +114,16 @@ def test_figures_are_those_of_python(store: Store, data: dict[str, Any], core: A
         r = z[: len(store)] @ z[len(store) + k]
         np.testing.assert_allclose(told["r"], r, atol=1e-6)
         for s, lead in enumerate(fields):
-            for kind, share in (("potential", 1e-6), ("field", 1e-3), ("activating", 1e-3)):
+            for kind, share in (("potential", 1e-6), ("field", 1e-4), ("activating", 1e-4)):
                 values = np.tensordot(current, lead[kind], axes=1)
                 if kind == "field":
                     values = np.linalg.norm(values, axis=1)
                 known = np.isfinite(values)
                 assert known.mean() > 0.6
                 gap = np.abs(np.array(told["fields"][kind][s]) - values)[known].max()
-                largest = np.abs(values[known]).max()
-                if kind == "potential":  # of many contacts may cancel: 2e-8 V of 1 V is left
-                    largest = max(largest, 2e-2)
-                assert gap <= share * largest, kind
+                # What single contacts make may cancel, but is rounded before it does.
+                made = np.nanmax(np.tensordot(np.abs(current), np.abs(lead[kind]), axes=1))
+                assert gap <= share * made, kind
 
 
 def test_potential_is_that_of_the_store(store: Store, data: dict[str, Any], core: Any) -> None:
