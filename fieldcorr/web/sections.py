@@ -33,7 +33,7 @@ MARGIN_M = 4e-3
 MOST = 12
 FINER = 4
 """The void of the paddle is drawn on a grid so many times as fine."""
-POTENTIAL_BITS, FIELD_BITS, ACTIVATING_BITS = 26, 17, 16
+POTENTIAL_BITS, FIELD_BITS, ACTIVATING_BITS = 26, 17, 18
 """Of what single contacts make, the potential is good to 1e-6, the others to 1e-4."""
 MICRONS = 1e6
 MM = 1e3
