@@ -124,7 +124,7 @@ function session(store, told) {
   return [
     el("h3", {}, "Ranked result: the set counts, not the first rank"), rankedList(store, told.ranked),
     el("h3", {}, "Configurations left after every answer"), narrowing(told.left),
-    el("h3", {}, "Raters"), el("div", { class: "scroll" }, table(["rater", "answers", "left better", "right better", "same", "skipped"], told.raters)),
+    el("h3", {}, "Raters"), el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Raters" }, table(["rater", "answers", "left better", "right better", "same", "skipped"], told.raters)),
     el("h3", {}, `Every answer that was not taken back: ${answers.length}`),
     el("div", { class: "scroll tall", tabindex: 0, role: "region", "aria-label": "Answers" }, table(["", "time (UTC)", "left", "right", "answer", "rater", "more"], answers)),
   ];
