@@ -7,7 +7,7 @@ import os
 import secrets
 import sys
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
@@ -32,6 +32,7 @@ Interrupt a session as you like; "run" goes on where the journal ends.
 Examples:
   fieldcorr duel new my.journal my.h5 --horizon 200   begin a session
   fieldcorr duel run my.journal                       ask, until you quit
+  fieldcorr duel serve my.journal                     the same in a browser, on this machine
   fieldcorr duel status my.journal                    how far it has come
   fieldcorr duel undo my.journal                      take back the last entry
   fieldcorr duel export my.journal -o result.csv      the ranked set
@@ -162,6 +163,46 @@ def run(
             f"Everything recorded is in {journal}, {session.journal.lines} lines; "
             f"go on with: fieldcorr duel run {journal}"
         )
+
+
+@group.command()
+def serve(
+    journal: JournalArgument,
+    store: StoreOption = None,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port on this machine; 0 is any free one.")
+    ] = 0,
+    blinded: Annotated[
+        bool, typer.Option("--blinded", help="Hide what the engine believes until the end.")
+    ] = False,
+) -> None:
+    """Show the session in a browser on this machine, until interrupted.
+
+    The printed link holds a secret and works on this machine alone. The journal stays the only
+    state: "run" and "serve" are two fronts of one session, one at a time.
+
+    \b
+    Examples:
+      fieldcorr duel serve my.journal
+      fieldcorr duel serve my.journal --port 8765 --blinded
+    """
+    from fieldcorr.duel.session import Session
+    from fieldcorr.web.server import SessionPage, link, new_token, open_port
+    from fieldcorr.web.server import serve as serve_page
+
+    with (
+        _store_of(journal, store) as opened,
+        Session.open(journal, opened) as session,
+        open_port(port) as listening,
+    ):
+        note("Working ...")
+        page, token = SessionPage(session, opened, blinded=blinded), new_token()
+        page.state()  # compiles what the first question needs
+        show(f"Open {link(listening, token)}")
+        note("Stop with Ctrl-C. Research software, no medical device.")
+        with suppress(KeyboardInterrupt):
+            serve_page(page, listening, token)
+        note(f"Everything recorded is in {journal}, {session.journal.lines} lines")
 
 
 @group.command()

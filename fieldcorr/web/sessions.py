@@ -9,9 +9,13 @@ from fieldcorr.duel.export import counting_records
 if TYPE_CHECKING:
     from fieldcorr.duel.engine import Engine
     from fieldcorr.duel.journal import JournalContent
+    from fieldcorr.duel.session import Session
 
 TOP = 12
 """Configurations shown of the ranked set."""
+
+LAST = 8
+"""Answers shown beside the question."""
 
 Record = dict[str, Any]
 
@@ -39,6 +43,45 @@ def session_record(engine: "Engine", content: "JournalContent") -> Record:
         "answers": answers,
         "raters": [list(row.values()) for row in rater_records(answers)],
     }
+
+
+def state_record(session: "Session", *, blinded: bool) -> Record:
+    """Return what the session page shows; what the engine believes is left out when blinded."""
+    engine, journal = session.engine, session.journal
+    pair = [] if engine.done else engine.ask()
+    said = [event.meta["rater"] for event in engine.events if "rater" in event.meta]
+    kept = journal.content.header.get("meta", {})
+    record = {
+        "journal": journal.path.name,
+        "lines": journal.lines,
+        "number": engine.answers + 1,
+        "pair": [engine.source.label(arm) for arm in pair],
+        "done": engine.done,
+        "progress": asdict(engine.progress),
+        "warning": engine.warning,
+        "torn": len(session.torn),
+        "rater": str([kept.get("rater", ""), *said][-1]),
+        "history": _history(engine),
+        "blinded": blinded,
+    }
+    if blinded and not engine.done:
+        return record
+    return record | {"ranked": ranked_records(engine), "belief": belief(engine)}
+
+
+def _history(engine: "Engine") -> list[Record]:
+    """Return the last answers, the newest first."""
+    voided = {int(event.value or 0) for event in engine.events if event.kind == "void"}
+    found = [
+        {
+            "number": number,
+            "pair": [engine.source.label(arm) for arm in event.arms],
+            "answer": event.answer or "ranking",
+            "void": number in voided,
+        }
+        for number, event in enumerate(engine.history, start=1)
+    ]
+    return found[: -LAST - 1 : -1]
 
 
 def ranked_records(engine: "Engine") -> list[Record]:
