@@ -241,7 +241,11 @@ export class SectionView {
   dress(pen, theme) {
     const [width, height] = this.size;
     if (this.section.plane === "axial") {
-      for (const [name, x, y] of this.section.tissues) this.text(pen, theme, name, ...this.place(x, y), false, theme.ink);
+      for (const [name, ...where] of this.section.tissues) {
+        const [x, y] = this.place(...where);
+        const besideMark = y < 28 && Math.min(x, width - x) < 40;
+        if (!besideMark) this.text(pen, theme, name, x, y, false, theme.ink);
+      }
     }
     const [left, right] = this.section.marks;
     this.text(pen, theme, left, 11, 12, true, theme.ink);

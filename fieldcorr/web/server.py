@@ -39,6 +39,7 @@ LOOPBACK = "127.0.0.1"
 MOST_BYTES = 16_384
 """Of what a page may send at once."""
 MOST_TEXT = 2_000
+BACKLOG = 1024
 FILES = {
     "page.css": "text/css",
     **dict.fromkeys(
@@ -239,6 +240,7 @@ def open_port(port: int) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((LOOPBACK, port))
+        listening.listen(BACKLOG)  # the link is good from the moment that it is printed
     except (OSError, OverflowError) as error:
         listening.close()
         raise DuelError(f"port {port}: cannot be used: {error}") from error
@@ -249,7 +251,12 @@ def serve(page: SessionPage, listening: socket.socket, token: str) -> None:
     """Serve until the process is told to stop."""
     app = page.app(port=listening.getsockname()[1], token=token)
     config = uvicorn.Config(
-        app, log_level="warning", access_log=False, server_header=False, lifespan="off"
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        lifespan="off",
+        backlog=BACKLOG,
     )
     uvicorn.Server(config).run(sockets=[listening])
 

@@ -44,15 +44,14 @@ def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
     contexts, said = [], []
 
     def opened(
-        url: str = "about:blank", *, width: int = 1280, quiet: bool = True, **options: Any
+        url: str = "about:blank", *, width: int = 1280, ignored: str = "\n", **options: Any
     ) -> Any:
         context = browser.new_context(viewport={"width": width, "height": 800}, **options)
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(30_000)
-        if quiet:
-            page.on("console", lambda message: said.append(message.text))
-            page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("console", lambda message: ignored in message.text or said.append(message.text))
         page.goto(url)
         return page
 
