@@ -53,7 +53,7 @@ def report_page(store: "Store", session: "tuple[Engine, JournalContent] | None" 
     told = None if session is None else session_record(*session)
     data = {"data": page_data(store), "heat": heat_data(store), "session": told}
     script = joined_module("report") + "\nawait startReport();\n"
-    style = asset("page.css")
+    style = asset("page.css") + "@page { size: A4; margin: 14mm; }\n"
     parts = _parts(facts, told)
     return _PAGE.format(
         title=escape(f"Report on {store.path.name}"),

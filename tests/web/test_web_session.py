@@ -25,7 +25,6 @@ from fieldcorr.store import Store
 from fieldcorr.web.server import open_port
 from tests.web.test_web_report import findings
 
-
 Answer = tuple[int, dict[str, str], bytes]
 
 
