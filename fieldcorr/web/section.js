@@ -33,9 +33,17 @@ export function themeOf(element) {
   return { signed: tableOf(both), rising: tableOf(rising), hole: rgb(ink.void), ...ink };
 }
 
+// Sizes of the values in tissue: inside the paddle there are none, only what fills the grid.
+function tissueValues({ section, values }) {
+  const { columns } = section.potential;
+  const fine = (section.finer - 1) / (columns - 1);
+  const inTissue = (_, k) => section.inside[fine * (Math.floor(k / columns) * section.finer + (k % columns))] === 1;
+  return Array.from(values.filter(inTissue), Math.abs);
+}
+
 // Where colours begin and end for all sections shown together.
 export function colourScale(kind, pictures) {
-  const values = pictures.flatMap(({ values }) => Array.from(values, Math.abs)).filter((x) => x > 0);
+  const values = pictures.flatMap(tissueValues).filter((x) => x > 0);
   if (!values.length) return { kind, low: -1, high: 1, share: () => 0.5 };
   const ordered = Float64Array.from(values).sort();
   const at = (share) => ordered[Math.min(ordered.length - 1, Math.floor(share * ordered.length))];
