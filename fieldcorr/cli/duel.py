@@ -144,7 +144,14 @@ def run(
       my-program | fieldcorr duel run my.journal --json
     """
     from fieldcorr.duel.session import Session
-    from fieldcorr.duel.terminal import Front, JsonFront, TextFront, converse, read_lines
+    from fieldcorr.duel.terminal import (
+        Front,
+        JsonFront,
+        TextFront,
+        converse,
+        discard_typed,
+        read_lines,
+    )
 
     person = answers is None and sys.stdin.isatty()
     with (
@@ -156,7 +163,10 @@ def run(
         if rater:
             session.engine.note({"rater": rater})
         try:
-            converse(session, opened, read_lines(stream), front, forgiving=person)
+            if person:
+                note("Working ...")  # the first question compiles what it needs
+            lines, forget = read_lines(stream), discard_typed if person else lambda: None
+            converse(session, opened, lines, front, forgiving=person, discard=forget)
         except KeyboardInterrupt:
             _say("\n")
         note(

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from fieldcorr.store import Store
 
 HELP = """\
-l, left          the left configuration was better
-r, right         the right one was better
-s, same          no difference
+l, left, 1       the left configuration was better; or the left arrow key
+r, right, 2      the right one was better; or the right arrow key
+s, same, tie     no difference
 k, skip          another pair, please
 u, undo          take back the last entry
 x, exclude WHAT  never propose WHAT again (a safety exclusion, no loss);
@@ -53,6 +53,11 @@ _ALIASES = {
     "h": "help",
     "?": "help",
     "q": "quit",
+    "1": "left",
+    "2": "right",
+    "tie": "same",
+    "\x1b[d": "left",  # arrow keys, as a terminal sends them
+    "\x1b[c": "right",
 }
 VERBS = (*dict.fromkeys(_ALIASES.values()), "rank", "horizon")
 
@@ -117,10 +122,17 @@ class Actions:
         verb = command.verb
         if verb in ANSWERS:
             return self._answer(command, cast("Answer", verb))
+        asked = self._asked()
         if verb in ("exclude", "include"):
-            return self._restrict(cast("Literal['exclude', 'include']", verb), command)
-        action: Callable[[tuple[str, ...]], str] = getattr(self, f"_{verb}")
-        return action(command.words)
+            told = self._restrict(cast("Literal['exclude', 'include']", verb), command)
+        else:
+            action: Callable[[tuple[str, ...]], str] = getattr(self, f"_{verb}")
+            told = action(command.words)
+        changed = verb != "undo" and asked is not None and asked != self._asked()
+        return f"{told}; the pair to compare has CHANGED" if changed else told
+
+    def _asked(self) -> tuple[int, int] | None:
+        return None if self._engine.done else self._engine.ask()
 
     @property
     def number(self) -> int:

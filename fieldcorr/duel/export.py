@@ -34,7 +34,9 @@ def duel_rows(engine: Engine, content: JournalContent) -> list[Row]:
     """Return every comparison that was answered and not undone, in order."""
     rows = []
     voided = {int(event.value or 0) for event in engine.events if event.kind == "void"}
-    records = [r for r in counting_records(content.records) if r["event"] in ("duel", "ranking")]
+    records = rated_answers(content)
+    parameters = dict.fromkeys(key for event in engine.history for key in event.meta)
+    parameters.pop("rater", None)
     for number, (record, event) in enumerate(zip(records, engine.history, strict=True), start=1):
         pairs = event.comparisons() or [(event.arms[0], event.arms[1], False)]
         for winner, loser, tie in pairs:
@@ -48,12 +50,28 @@ def duel_rows(engine: Engine, content: JournalContent) -> list[Row]:
                     "first_configuration": engine.source.label(winner),
                     "second_configuration": engine.source.label(loser),
                     "outcome": _outcome(event.answer, tie=tie),
+                    "left_configuration": engine.source.label(event.arms[0]),
                     "asked": event.asked,
                     "void": number in voided,
+                    "rater": record["rater"],
                     "meta": json.dumps(dict(event.meta), ensure_ascii=False),
                 }
             )
+            rows[-1] |= {key: event.meta.get(key, "") for key in parameters if key not in rows[-1]}
     return rows
+
+
+def rated_answers(content: JournalContent) -> list[dict[str, Any]]:
+    """Return the records of the answers that were not undone, each with its rater.
+
+    Who rates is said once, with an answer or in a note, and holds until somebody else is named.
+    """
+    answers, rater = [], str(content.header.get("meta", {}).get("rater", ""))
+    for record in counting_records(content.records):
+        rater = str(record.get("meta", {}).get("rater", rater))
+        if record["event"] in ("duel", "ranking"):
+            answers.append(record | {"rater": rater})
+    return answers
 
 
 def _outcome(answer: str | None, *, tie: bool) -> str:

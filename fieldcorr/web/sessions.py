@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from fieldcorr.duel.export import counting_records
+from fieldcorr.duel.export import rated_answers
 
 if TYPE_CHECKING:
     from fieldcorr.duel.engine import Engine
@@ -23,7 +23,7 @@ Record = dict[str, Any]
 def session_record(engine: "Engine", content: "JournalContent") -> Record:
     """Return everything that the report tells of a session."""
     header, progress = content.header, engine.progress
-    answers = list(answer_records(engine, content.records, header.get("meta", {})))
+    answers = list(answer_records(engine, content))
     facts = {
         "engine": f"{type(engine).__name__}, seed {engine.seed}",
         "settings": ", ".join(f"{key} {value}" for key, value in engine.settings.items()),
@@ -111,16 +111,11 @@ def narrowing(engine: "Engine") -> list[int]:
     return left
 
 
-def answer_records(engine: "Engine", records: tuple[Record, ...], meta: Record) -> Iterator[Record]:
-    """Yield every answer that was not undone; who rated is said once and holds until changed."""
+def answer_records(engine: "Engine", content: "JournalContent") -> Iterator[Record]:
+    """Yield every answer that was not undone."""
     voided = {int(event.value or 0) for event in engine.events if event.kind == "void"}
-    rater, number = str(meta.get("rater", "")), 0
-    for record in counting_records(records):
+    for number, record in enumerate(rated_answers(content), start=1):
         said = record.get("meta", {})
-        rater = str(said.get("rater", rater))
-        if record["event"] not in ("duel", "ranking"):
-            continue
-        number += 1
         names = record.get("labels", ["", ""])
         yield {
             "number": number,
@@ -128,7 +123,7 @@ def answer_records(engine: "Engine", records: tuple[Record, ...], meta: Record) 
             "left": names[0],
             "right": ", ".join(names[1:]),
             "answer": record.get("answer", "ranking, best first"),
-            "rater": rater,
+            "rater": record["rater"],
             "void": number in voided,
             "more": ", ".join(f"{key} {value}" for key, value in said.items() if key != "rater"),
         }
