@@ -271,21 +271,16 @@ def count_neighbours(
 
 @_inner
 def _fill_above(
-    row: Float32s,
-    own: int,
-    threshold: np.float32,
-    place: int,
-    stop: int,
-    indices: Integers,
-    data: Float32s,
+    row: Float32s, own: int, threshold: np.float32, indices: Integers, data: Float32s
 ) -> None:
-    """Fill one neighbourhood, the entries place ... stop, with all entries above the threshold.
+    """Fill one neighbourhood with all entries above the threshold.
 
     Each entry is written where the next neighbour belongs and counted if it is one: no branch to
     mispredict. The loop ends with the last neighbour, so nothing is written past it.
     """
+    place = 0
     j = 0
-    while place < stop and j < row.size:
+    while place < indices.size and j < row.size:
         r = row[j]
         indices[place] = j
         data[place] = r
@@ -334,7 +329,9 @@ def fill_neighbours(
     ``indptr`` are the sums of what :func:`count_neighbours` counted with the same threshold.
     """
     for i in range(begin, end):
-        _fill_above(rows[i], start + i, threshold, indptr[i], indptr[i + 1], indices, data)
+        near = indices[indptr[i] : indptr[i + 1]]
+        r = data[indptr[i] : indptr[i + 1]]
+        _fill_above(rows[i], start + i, threshold, near, r)
 
 
 @_jit
@@ -354,21 +351,24 @@ def fill_largest(
     longer to compile than the other.
     """
     for i in range(begin, end):
-        row, own, place, stop = rows[i], start + i, indptr[i], indptr[i + 1]
-        count, kept = _count_above(row, own, threshold), stop - place
-        if not 0 < kept < count:
-            _fill_above(row, own, threshold, place, stop, indices, data)
+        row, own = rows[i], start + i
+        near = indices[indptr[i] : indptr[i + 1]]
+        r = data[indptr[i] : indptr[i + 1]]
+        count = _count_above(row, own, threshold)
+        if not 0 < near.size < count:
+            _fill_above(row, own, threshold, near, r)
             continue
         place_of, values = np.empty(count, indices.dtype), np.empty(count, np.float32)
-        _fill_above(row, own, threshold, np.int64(0), count, place_of, values)
-        cut = _kth_largest(values.copy(), kept)
-        equal = kept
+        _fill_above(row, own, threshold, place_of, values)
+        cut = _kth_largest(values.copy(), near.size)
+        equal = near.size
         for n in range(count):
             equal -= values[n] > cut
+        place = 0
         for n in range(count):
             same = values[n] == cut and equal > 0
             if values[n] > cut or same:
-                indices[place] = place_of[n]
-                data[place] = values[n]
+                near[place] = place_of[n]
+                r[place] = values[n]
                 place += 1
                 equal -= same
