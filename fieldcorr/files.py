@@ -70,6 +70,7 @@ def write_beside(
             with file.open("rb+") as opened:
                 os.fsync(opened.fileno())
             os.replace(file, target.parent / file.name)
+        fsync_folder(target.parent)
 
 
 def refuse_existing(

@@ -17,7 +17,8 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,7 +27,7 @@ from typing import Any, Self
 from filelock import FileLock, Timeout
 
 from fieldcorr.errors import JournalError
-from fieldcorr.files import Closing, fsync_folder, write_beside, writing
+from fieldcorr.files import Closing, write_beside
 
 FORMAT = "fieldcorr-journal 1"
 _CHECK = ', "check": "'
@@ -140,8 +141,6 @@ class Journal(Closing):
             data, _ = _line(record, "", path)
             with write_beside(path, error=JournalError, force=True) as draft:
                 draft.write_bytes(data)
-            with writing(path, JournalError):
-                fsync_folder(path.parent)
         except BaseException:
             lock.release()
             raise
@@ -176,14 +175,28 @@ class Journal(Closing):
         only by reading it again.
         """
         self._check_file()
-        self._set_torn_line_aside()
+        torn, self._torn = self._torn, b""
+        if torn:
+            with self._closed_on_failure():
+                os.ftruncate(self._descriptor, self._end[2])
+            text = torn.decode("utf-8", "replace")
+            self._add({"event": "torn", "bytes": len(torn), "text": text})
+        return self._add(record)
+
+    def _add(self, record: Mapping[str, Any]) -> int:
         before, check, size = self._end
         numbered = {"line": before + 1, "time": _now(), **record}
         data, check = _line(numbered, check, self.path)
-        try:
+        with self._closed_on_failure():
             _write_all(self._descriptor, data)
             os.fsync(self._descriptor)
             self._end = before + 1, check, size + len(data)
+        return before + 1
+
+    @contextmanager
+    def _closed_on_failure(self) -> Iterator[None]:
+        try:
+            yield
         except BaseException as error:
             self.close()
             if isinstance(error, OSError):
@@ -191,14 +204,6 @@ class Journal(Closing):
                     f"{self.path}: the last answer is not recorded: {error.strerror}"
                 ) from error
             raise
-        return before + 1
-
-    def _set_torn_line_aside(self) -> None:
-        torn, self._torn = self._torn, b""
-        if torn:
-            os.ftruncate(self._descriptor, self._end[2])
-            text = torn.decode("utf-8", "replace")
-            self.append({"event": "torn", "bytes": len(torn), "text": text})
 
     def _check_file(self) -> None:
         """Refuse to write into a file that someone else has changed, replaced or removed."""

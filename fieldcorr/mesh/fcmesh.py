@@ -6,6 +6,7 @@ mesh against the arrays.
 """
 
 import hashlib
+import io
 import json
 import math
 from collections.abc import Iterator
@@ -40,12 +41,12 @@ T = TypeVar("T")
 
 def write_fcmesh(mesh: Mesh, path: Path) -> None:
     """Write a mesh file, in place of what has that name."""
-    with h5py.File(path, "w", libver=("earliest", "v110")) as file:
+    made = io.BytesIO()
+    with h5py.File(made, "w", libver=("earliest", "v110")) as file:
         _write_arrays(mesh, file)
         _write_attributes(mesh, file)
-    with path.open("rb+") as stream:
-        digest = hashlib.file_digest(stream, "sha256").hexdigest()
-        stream.write(SEAL + digest.encode() + b"\n")
+    content = made.getvalue()
+    path.write_bytes(content + SEAL + hashlib.sha256(content).hexdigest().encode() + b"\n")
 
 
 def read_fcmesh(source: Path) -> Mesh:
