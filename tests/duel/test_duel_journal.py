@@ -6,7 +6,6 @@ Flipped bits, lost lines, a full disk, another store, a hundred kills.
 import hashlib
 import json
 import os
-import stat
 import subprocess
 import sys
 from collections.abc import Callable
@@ -416,32 +415,6 @@ def test_a_check_covers_the_line_before(tmp_path: Path) -> None:
     parse_journal(b"".join(mine), NAME)
     with pytest.raises(JournalError, match="line 3 is damaged or edited"):
         parse_journal(b"".join([*mine[:2], other[2]]), NAME)
-
-
-def test_a_new_journal_is_durable_before_it_is_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Record the calls: content on the disk, then the name, then the folder that holds the name."""
-    path, calls = tmp_path / "a.journal", []
-    sync, replace = os.fsync, os.replace
-
-    def synced(descriptor: int) -> None:
-        sync(descriptor)
-        kind = "folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "content"
-        calls.append((kind, os.fstat(descriptor).st_size > 0, path.exists()))
-
-    def replaced(source: Any, target: Any) -> None:
-        assert Path(source).read_bytes().endswith(b"\n")
-        replace(source, target)
-        calls.append(("name", True, path.exists()))
-
-    monkeypatch.setattr(os, "fsync", synced)
-    monkeypatch.setattr(os, "replace", replaced)
-    Session.new(path, MATRIX, horizon=5).close()
-    kinds = [kind for kind, _, _ in calls]
-    assert kinds == ["content", "name", "folder"]
-    assert [there for _, _, there in calls] == [False, True, True]
-    assert all(filled for kind, filled, _ in calls if kind == "content")
 
 
 @pytest.mark.parametrize("call", ["fsync", "replace"])
