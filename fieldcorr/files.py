@@ -121,6 +121,18 @@ def fsync_folder(folder: Path) -> None:
         os.close(fd)
 
 
+def limit_memory() -> None:
+    """Allow this process no more memory than the machine has, where that can be set."""
+    try:
+        import resource
+
+        most = max(1 << 33, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    except (ImportError, OSError, ValueError):
+        return
+
+
 class Closing:
     """A context manager that closes itself."""
 

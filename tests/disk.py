@@ -25,8 +25,8 @@ import pytest
 
 from fieldcorr.files import QuietFile
 
-Failing = Callable[[int, str], bool]
-"""Tells from the number of a call, from 1, and its name whether it fails."""
+Failing = Callable[[int, str, str], bool]
+"""Tells from the number of a call, from 1, its name and path whether it fails."""
 
 NOTHING, NAMES, EVERYTHING = 0, 1, 2
 """What of the unsynced survives a crash: nothing, names without data, everything (a kill). Any
@@ -80,7 +80,7 @@ class Disk:
         """Count a call that is about to be made; fail it if it is its turn."""
         with self._lock:
             self.count += 1
-            if self.fails(self.count, kind):
+            if self.fails(self.count, kind, path):
                 raise OSError(self.error, os.strerror(self.error), path)
 
     def add(self, kind: str, **what: Any) -> None:
@@ -241,7 +241,7 @@ def _absolute(path: Any, dir_fd: int | None = None) -> str:
 
 @contextmanager
 def recording(
-    root: Path, *, fails: Failing = lambda number, kind: False, error: int = errno.EIO
+    root: Path, *, fails: Failing = lambda *_: False, error: int = errno.EIO
 ) -> Iterator[Disk]:
     """Record, and fail, what this process does to the files below ``root``."""
     disk = Disk(root, fails, error)

@@ -251,7 +251,7 @@ def export(
         refuse_existing(output, error=ExportError, force=force, inputs=(journal, opened.path))
         engine, content = read_session(journal, opened)
         rows = survivor_rows(engine) if what == "survivors" else duel_rows(engine, content)
-        write_rows(rows, output)
+        write_rows(rows, output, force=force)
     note(f"{output}: {len(rows)} rows")
 
 
