@@ -25,6 +25,7 @@ from fieldcorr.duel.journal import Journal, is_locked, parse_journal, read_journ
 from fieldcorr.duel.session import ALGORITHMS
 from fieldcorr.errors import DuelError, JournalError
 from fieldcorr.store import Options, open_store
+from tests.damage import sealed
 from tests.duel.killing import MATRIX
 from tests.duel.support import STEPS, correlations, interrupted_at, perform, state
 from tests.store.synthetic import make_store, values
@@ -419,13 +420,7 @@ def resealed(lines: list[bytes], change: Callable[[list[dict[str, Any]]], object
     """Change the records of a journal and seal them again, as a forger would."""
     records = [json.loads(line) for line in lines]
     change(records)
-    data, check = b"", ""
-    for record in records:
-        record.pop("check")
-        body = json.dumps(record, ensure_ascii=False)
-        check = hashlib.sha256((check + body).encode()).hexdigest()[:16]
-        data += f'{body[:-1]}, "check": "{check}"}}\n'.encode()
-    return data
+    return sealed(records)
 
 
 def test_a_journal_that_does_not_say_how_r_was_read_means_the_embedding(

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 
 from fieldcorr.correlation.tiles import correlation_rows
 from fieldcorr.errors import StoreError
-from fieldcorr.store import Options, WorkFolder, check_store, open_store, write_store
+from fieldcorr.store import Options, WorkFolder, check_store, layout, open_store, write_store
 from fieldcorr.store import blocks as blocks_module
+from fieldcorr.store import write as write_module
 from fieldcorr.store.blocks import block_rows, bounds
 from fieldcorr.store.work import LOCK
 from fieldcorr.store.write import recut
@@ -312,6 +313,58 @@ def test_data_then_status_then_name_reach_the_disk(force: bool, tmp_path: Path) 
         ("rename" if force else "link", False),
         ("fsync folder", False),
     ]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
+def test_every_block_reaches_the_disk_before_it_counts(tmp_path: Path) -> None:
+    with recording(tmp_path) as disk:
+        make_store(tmp_path / "a.h5", options=IN_FILES)
+    steps = [
+        (call.kind, Path(call.path).name.endswith(".new"))
+        for call in disk.calls
+        if call.kind in ("fsync", "fsync folder", "rename")
+    ]
+    assert steps[:46] == [("fsync", True), ("rename", True)] * 23
+    assert steps[46] == ("fsync folder", False)
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.3])
+@pytest.mark.parametrize("top_k", [0, 5])
+@pytest.mark.parametrize("matrix", [True, False])
+def test_blocks_of_other_options_are_not_used(
+    threshold: float, top_k: int, matrix: bool, tmp_path: Path
+) -> None:
+    wanted = Options(threshold=threshold, top_k=top_k, matrix=matrix, memory=1)
+    stop_before_the_end(tmp_path / "a.h5", settled_values())
+    found = make_store(tmp_path / "a.h5", options=wanted)
+    fresh = make_store(tmp_path / "b.h5", options=wanted)
+    assert content_hash(found) == content_hash(fresh)
+
+
+def test_an_error_beside_the_computation_is_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pieces are written and digested in other threads; the last ones have no successor."""
+    calls = []
+
+    def digest(*arguments: Any) -> bytes:
+        calls.append(arguments)
+        return layout.digest_block(*arguments)
+
+    monkeypatch.setattr(write_module, "digest_block", digest)
+    make_store(tmp_path / "a.h5")
+    for number in (1, len(calls) - 1, len(calls)):
+        calls.clear()
+
+        def failing(*arguments: Any, number: int = number) -> bytes:
+            if len(calls) + 1 == number:
+                raise MemoryError
+            return digest(*arguments)
+
+        monkeypatch.setattr(write_module, "digest_block", failing)
+        with pytest.raises(MemoryError):
+            make_store(tmp_path / "b.h5")
+        assert not (tmp_path / "b.h5").exists()
 
 
 # -- what is not ours ------------------------------------------------------------------------------
