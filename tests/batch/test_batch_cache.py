@@ -1,5 +1,6 @@
 """The cache of solved lead fields: shared by processes, and never believed."""
 
+import dataclasses
 import os
 import shutil
 import subprocess
@@ -169,6 +170,18 @@ def test_changed_code_changes_the_keys(
     assert (now[0] != code_hash(), now[1] != field_code_hash()) == (store_differs, field_differs)
 
 
+def test_another_processor_changes_the_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = code_hash(), field_code_hash()
+    monkeypatch.setattr("llvmlite.binding.get_host_cpu_name", lambda: "another")
+    module.code_hash.cache_clear()
+    module.field_code_hash.cache_clear()
+    after = code_hash(), field_code_hash()
+    module.code_hash.cache_clear()
+    module.field_code_hash.cache_clear()
+    assert before[0] != after[0]
+    assert before[1] != after[1]
+
+
 @pytest.mark.parametrize("name", ["numpy", "scipy", "numba", "fenics-basix", "pyamg"])
 def test_other_versions_change_the_keys(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     before = code_hash(), field_code_hash()
@@ -200,3 +213,5 @@ def test_every_part_of_the_physics_is_in_the_key(
     other = bundled_model.replace(change)
     assert key_of(physics(other, mesh, 2)) != key_of(physics(bundled_model, mesh, 2))
     assert key_of(physics(bundled_model, mesh, 1)) != key_of(physics(bundled_model, mesh, 2))
+    moved = dataclasses.replace(mesh, points=mesh.points + 1e-3)
+    assert key_of(physics(bundled_model, moved, 2)) != key_of(physics(bundled_model, mesh, 2))

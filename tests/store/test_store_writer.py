@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from fieldcorr.correlation.tiles import correlation_rows
 from fieldcorr.errors import StoreError
+from fieldcorr.files import QuietFile
 from fieldcorr.store import Options, WorkFolder, check_store, layout, open_store, write_store
 from fieldcorr.store import blocks as blocks_module
 from fieldcorr.store import write as write_module
@@ -345,23 +346,19 @@ def test_an_error_beside_the_computation_is_not_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Pieces are written and digested in other threads; the last ones have no successor."""
-    calls = []
+    calls, failing = 0, 0
 
     def digest(*arguments: Any) -> bytes:
-        calls.append(arguments)
+        nonlocal calls
+        calls += 1
+        if calls == failing:
+            raise MemoryError
         return layout.digest_block(*arguments)
 
     monkeypatch.setattr(write_module, "digest_block", digest)
     make_store(tmp_path / "a.h5")
-    for number in (1, len(calls) - 1, len(calls)):
-        calls.clear()
-
-        def failing(*arguments: Any, number: int = number) -> bytes:
-            if len(calls) + 1 == number:
-                raise MemoryError
-            return digest(*arguments)
-
-        monkeypatch.setattr(write_module, "digest_block", failing)
+    for number in (1, calls - 1, calls):
+        calls, failing = 0, number
         with pytest.raises(MemoryError):
             make_store(tmp_path / "b.h5")
         assert not (tmp_path / "b.h5").exists()
@@ -412,6 +409,15 @@ def test_finished_blocks_survive_a_command_that_forgets_force(tmp_path: Path) ->
     with pytest.raises(StoreError, match="exists already"):
         make_store(path, options=IN_FILES)
     assert set(contents(folder.path)) == set(blocks)
+
+
+def test_a_draft_is_a_new_file(tmp_path: Path) -> None:
+    (tmp_path / "a.h5").write_bytes(b"theirs")
+    (tmp_path / "link").symlink_to(tmp_path / "a.h5")
+    for name in ("a.h5", "link"):
+        with pytest.raises(FileExistsError):
+            QuietFile(tmp_path / name)
+    assert (tmp_path / "a.h5").read_bytes() == b"theirs"
 
 
 def test_files_of_others_in_a_work_folder_stay(tmp_path: Path, small_store: Path) -> None:
