@@ -302,7 +302,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="other damage")
     options = parser.parse_args()
     total = 0
-    print("| attack | tried | failed | s |\n|---|---:|---:|---:|", flush=True)
+    print("| attack | tried | failed |\n|---|---:|---:|", flush=True)
     for name, (usual, attack) in ATTACKS.items():
         if options.rows and not any(word in name for word in options.rows):
             continue
@@ -311,7 +311,8 @@ def main() -> None:
             failures = attack(tries, options.seed, Path(folder))
         total += len(failures)
         seconds = time.perf_counter() - began
-        print(f"| {name} | {tries} | {len(failures)} | {seconds:.0f} |", flush=True)
+        print(f"| {name} | {tries} | {len(failures)} |", flush=True)
+        print(f"{name}: {seconds:.0f} s", file=sys.stderr, flush=True)
         for failure in failures[:5]:
             print(f"{name}: {failure}", file=sys.stderr, flush=True)
     sys.exit(total > 0)

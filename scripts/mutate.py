@@ -308,7 +308,8 @@ def main() -> None:
             outcomes.append(attempt(mutation, tree))
             print(f"{number:3d}  {outcomes[-1]:10s}  {mutation.name}", flush=True)
     killed = outcomes.count("killed")
-    print(f"\n{len(outcomes)} mutations: {killed} killed, {outcomes.count('SURVIVED')} survived")
+    print("\n| promises broken | seen by a test | not seen |\n|---:|---:|---:|")
+    print(f"| {len(outcomes)} | {killed} | {len(outcomes) - killed} |")
     sys.exit(killed != len(outcomes))
 
 
