@@ -192,7 +192,7 @@ def status(
         show(", ".join(f"{key} {value}" for key, value in engine.settings.items()))
         show(printable(result_text(engine)))
         show(f"The journal has {content.lines} lines, check {content.check}.")
-        if content.header["store"]["hash"] != engine.source.fingerprint():
+        if content.header["store"].get("hash") != engine.source.fingerprint():
             show("The store was computed again since; what defines r agrees.")
     if engine.warning:
         show(f"Warning: {engine.warning}.")

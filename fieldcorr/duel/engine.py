@@ -490,10 +490,9 @@ class Engine(ABC):
 
     def _remember(self) -> None:
         """Keep a copy of the state now and then, of the last ones only."""
-        since = len(self._log) - self._course.events
-        if self._course.events % _REMEMBERED_EVERY == 0 and (
-            since <= _REMEMBERED_EVERY * _MOST_REMEMBERED
-        ):
+        copies, events = self._remembered.maxlen or 0, self._course.events
+        is_near_the_end = len(self._log) - events <= copies * _REMEMBERED_EVERY
+        if copies and is_near_the_end and events % _REMEMBERED_EVERY == 0:
             self._remembered.append(self._course.copy())
 
     def _next_pair(self) -> tuple[int, int]:

@@ -31,10 +31,11 @@ from typing import Any, Self
 from filelock import FileLock, Timeout
 
 from fieldcorr.errors import JournalError
-from fieldcorr.files import Closing, write_beside
+from fieldcorr.files import Closing, write_beside, writing
 
 FORMAT = "fieldcorr-journal 1"
 _CHECK = ', "check": "'
+_MARK = "end of journal: "  # how the file beside it begins
 _DIGITS = 16
 _TAIL = len(_CHECK) + _DIGITS + len('"}')
 _PATIENCE = 0.5  # s: is_locked() of another process holds a lock for a moment
@@ -145,8 +146,9 @@ class Journal(Closing):
                 raise JournalError(f"{path}: exists already; a journal is never overwritten")
             record = {"line": 1, "time": _now(), "event": "session", "format": FORMAT, **header}
             data, _ = _line(record, "", path)
-            if _recorded_lines(path):
-                _end_file(path).unlink()  # of a journal that had this name
+            with writing(path, JournalError):
+                if _recorded_lines(path):
+                    _end_file(path).unlink()  # of a journal that had this name
             with write_beside(path, error=JournalError, force=True) as draft:
                 draft.write_bytes(data)
         except BaseException:
@@ -203,10 +205,9 @@ class Journal(Closing):
         return before + 1
 
     def _note_end(self) -> None:
-        file = _end_file(self.path)
         with suppress(OSError):  # the answer is recorded without it
-            if _recorded_lines(self.path) or not os.path.lexists(file):
-                file.write_text(f"{self.end}\n")
+            if _recorded_lines(self.path) is not None:
+                _end_file(self.path).write_text(f"{_MARK}{self.end} ({self._end[0]})\n")
 
     @contextmanager
     def _closed_on_failure(self) -> Iterator[None]:
@@ -276,21 +277,30 @@ def _end_file(path: Path) -> Path:
     return real.with_name(f"{real.name}.end")
 
 
-def _recorded_lines(path: Path) -> int:
-    """Return how many lines a journal has had, by the file beside it; 0 where that says nothing."""
+def _recorded_lines(path: Path) -> int | None:
+    """Return how many lines a journal has had, by the file beside it.
+
+    0 where that is not known, None where the file is not ours. A crash may leave any part of it:
+    the number counts if it is there twice.
+    """
     file = _end_file(path)
+    if not os.path.lexists(file):
+        return 0
     if file.is_symlink() or not file.is_file():
-        return 0
+        return None
     try:
-        said = re.match(rb"(\d{1,15}) lines, check ", file.read_bytes()[:100])
+        text = file.read_bytes()[:200].decode("utf-8", "replace")
     except OSError:
-        return 0
+        return None
+    if not text.startswith(_MARK[: len(text)]):
+        return None
+    said = re.fullmatch(_MARK + r"(\d{1,15}) lines, check [0-9a-f]{16} \(\1\)\n", text)
     return int(said[1]) if said else 0
 
 
-def _complete(content: JournalContent, recorded: int, path: Path) -> JournalContent:
+def _complete(content: JournalContent, recorded: int | None, path: Path) -> JournalContent:
     """Refuse a journal that has lost lines at its end."""
-    if content.lines < recorded:
+    if content.lines < (recorded or 0):
         raise JournalError(
             f"{path}: ends after line {content.lines}, but {recorded} lines were recorded; "
             f"if it is meant to be without the last ones, remove {_end_file(path).name}"
