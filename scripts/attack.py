@@ -44,7 +44,7 @@ from tests.test_disk import MADE, Promise, checked, prepared
 
 Attack = Callable[[int, int, Path], list[str]]
 
-PATIENCE = 120
+PATIENCE = 300
 """Seconds after which an attempt has hung."""
 
 
@@ -273,23 +273,23 @@ def forked_while_computing(seed: int, folder: Path) -> None:
 
 
 ATTACKS: dict[str, tuple[int, Attack]] = {
-    "damaged stores": (2000, damaged_stores),
+    "damaged stores": (600, damaged_stores),
     **{
         f"damaged {name}" if "forged" not in name else name: (
-            50 if name == "mesh files" else 2000,
+            20 if name == "mesh files" else 1000,
             each(attempt),
         )
         for name, attempt in ATTEMPTS.items()
     },
     "typed lines, 40 at a time": (100, each(typed_lines)),
-    "kills of a batch": (300, killed_batches),
-    "kills of a session": (400, killed_sessions),
-    "races for a store, 3 processes": (60, each(raced_store)),
-    "races for a journal, 4 processes": (60, each(raced_session)),
-    "forks while kernels run": (60, each(forked_while_computing)),
-    "full disks": (200, each(full_disk)),
-    "failing calls of the system": (300, each(failing_disk)),
-    "power cuts, 5 at a time": (60, each(power_cut)),
+    "kills of a batch": (100, killed_batches),
+    "kills of a session": (300, killed_sessions),
+    "races for a store, 3 processes": (40, each(raced_store)),
+    "races for a journal, 4 processes": (40, each(raced_session)),
+    "forks while kernels run": (40, each(forked_while_computing)),
+    "full disks": (100, each(full_disk)),
+    "failing calls of the system": (100, each(failing_disk)),
+    "power cuts, 5 at a time": (40, each(power_cut)),
 }
 """What the table calls it, how often by default, and how."""
 

@@ -27,7 +27,7 @@ from fieldcorr.mesh.data import Floats, Ints, Longs, Mesh
 
 FORMAT = "1.1"
 UNSEALED_FORMAT = "1.0"  # had no checksum of the whole file
-PATIENCE = 120.0  # s for reading one of these apart; a mesh of 10 MB takes 2 s
+PATIENCE = 60.0  # s for reading one of these apart; a mesh of 10 MB takes 2 s
 SEAL = b"fieldcorr-mesh-sha256 "
 """Before the checksum at the end of a file; 64 hexadecimal digits and a line end follow."""
 SUMS = "sha256sums.txt"

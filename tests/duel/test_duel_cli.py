@@ -130,6 +130,8 @@ def test_compare_rank_void_horizon(journal: Path, small_store: Path) -> None:
         ("note", "note what?"),
         ("undo", "nothing to undo"),
         ("undo 5", "undo takes no '5'"),
+        ("quit 5", "quit stands alone"),
+        ("q a=b", "quit stands alone"),
         ("\u00b2: left", "is not understood"),
         ("12: undo", "takes no number before it"),
         ("compare #\u00b2 with #3", "does not end in"),
