@@ -212,7 +212,7 @@ def serve(
         note("Stop with Ctrl-C. Research software, no medical device.")
         with suppress(KeyboardInterrupt):
             serve_page(page, listening, token)
-        note(f"Everything recorded is in {journal}, {session.journal.lines} lines")
+        note(f"Everything recorded is in {journal}, {session.journal.end}")
 
 
 @group.command()
@@ -280,28 +280,44 @@ def undo(
 def export(
     journal: JournalArgument,
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="A .csv or .json file.")
+        Path, typer.Option("--output", "-o", metavar="FILE", help="A .csv, .tsv or .json file.")
     ],
-    what: Annotated[str, typer.Option(help="survivors or duels.")] = "survivors",
+    what: Annotated[
+        str, typer.Option(help="survivors, duels, events or electrodes.")
+    ] = "survivors",
     store: StoreOption = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
     """Write the ranked set, or the answers that count, as a table.
 
+    "events" and "electrodes" are the answers and the contacts in the columns of BIDS.
+
     \b
     Examples:
       fieldcorr duel export my.journal -o ranked.csv
       fieldcorr duel export my.journal -o answers.json --what duels
+      fieldcorr duel export my.journal -o sub-01_events.tsv --what events
     """
-    from fieldcorr.duel.export import duel_rows, survivor_rows, write_rows
+    from fieldcorr.duel.export import (
+        duel_rows,
+        electrode_rows,
+        event_rows,
+        survivor_rows,
+        write_rows,
+    )
     from fieldcorr.duel.session import read_session
 
-    if what not in ("survivors", "duels"):
-        raise ExportError(f"--what {what}: not one of survivors, duels")
+    if what not in ("survivors", "duels", "events", "electrodes"):
+        raise ExportError(f"--what {what}: not one of survivors, duels, events, electrodes")
     with _store_of(journal, store) as opened:
         refuse_existing(output, error=ExportError, force=force, inputs=(journal, opened.path))
         engine, content = read_session(journal, opened)
-        rows = survivor_rows(engine) if what == "survivors" else duel_rows(engine, content)
+        if what == "electrodes":
+            rows = electrode_rows(opened)
+        elif what == "survivors":
+            rows = survivor_rows(engine)
+        else:
+            rows = (event_rows if what == "events" else duel_rows)(engine, content)
         write_rows(rows, output, force=force)
     note(f"{output}: {len(rows)} rows")
 

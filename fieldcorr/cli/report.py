@@ -44,5 +44,5 @@ def command(
     with open_store(store) as opened:
         session = None if journal is None else read_session(journal, opened)
         page = report_page(opened, session)
-    write_file(output, page)
+    write_file(output, page, force=force)
     note(f"{output}: {len(page.encode()) / 1e6:.2f} MB")

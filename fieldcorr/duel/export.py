@@ -1,16 +1,22 @@
-"""Results and answers of a session as tables, and as CSV or JSON files."""
+"""Results and answers of a session as tables, and as CSV, TSV or JSON files."""
 
 import csv
 import io
 import json
 from collections.abc import Iterable
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from fieldcorr.duel.engine import Engine
 from fieldcorr.duel.journal import JournalContent
 from fieldcorr.errors import ExportError
 from fieldcorr.files import write_beside
+
+if TYPE_CHECKING:
+    from fieldcorr.store import Store
 
 Row = dict[str, Any]
 
@@ -61,6 +67,25 @@ def duel_rows(engine: Engine, content: JournalContent) -> list[Row]:
     return rows
 
 
+def event_rows(engine: Engine, content: JournalContent) -> list[Row]:
+    """Return the answers as BIDS has events: seconds since the session began, then what it was."""
+    begun = datetime.fromisoformat(content.header["time"])
+    rows = []
+    for row in duel_rows(engine, content):
+        onset = (datetime.fromisoformat(row["time"]) - begun).total_seconds()
+        rows.append({"onset": onset, "duration": "", "trial_type": row["outcome"], **row})
+    return rows
+
+
+def electrode_rows(store: "Store") -> list[Row]:
+    """Return the contacts as BIDS has electrodes: x left, y dorsal, z rostral in mm."""
+    places = np.round(1e3 * store.contact_positions, 6).tolist()
+    return [
+        {"name": name, **dict(zip("xyz", place, strict=True)), "size": ""}
+        for name, place in zip(store.contact_names, places, strict=True)
+    ]
+
+
 def rated_answers(content: JournalContent) -> list[dict[str, Any]]:
     """Return the records of the answers that were not undone, each with its rater.
 
@@ -93,16 +118,23 @@ def counting_records(records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def write_rows(rows: list[Row], path: Path, *, force: bool = False) -> None:
-    """Write rows as CSV or JSON, by the file's ending; ``force`` replaces an existing file."""
+    """Write rows as CSV, TSV or JSON, by the file's ending; ``force`` replaces an existing file.
+
+    What is not known is "n/a" in a TSV file, as BIDS asks.
+    """
     text = io.StringIO(newline="")
     if path.suffix == ".json":
         json.dump(rows, text, ensure_ascii=False, indent=1)
-    elif path.suffix == ".csv":
-        writer = csv.DictWriter(text, fieldnames=list(rows[0]) if rows else ["number"])
+    elif path.suffix in (".csv", ".tsv"):
+        names, dialect = list(rows[0]) if rows else ["number"], "excel"
+        if path.suffix == ".tsv":
+            dialect = "excel-tab"
+            rows = [{name: "n/a" if row[name] == "" else row[name] for name in row} for row in rows]
+        writer = csv.DictWriter(text, fieldnames=names, dialect=dialect)
         writer.writeheader()
         writer.writerows(rows)
     else:
-        raise ExportError(f"{path}: the name must end in .csv or .json")
+        raise ExportError(f"{path}: the name must end in .csv, .tsv or .json")
     write_file(path, text.getvalue(), force=force)
 
 

@@ -413,6 +413,22 @@ def test_raters_and_parameters_are_columns(journal: Path, tmp_path: Path) -> Non
     assert shown[1] == rows[1]["second_configuration"]
 
 
+def test_tables_in_the_columns_of_bids(journal: Path, tmp_path: Path) -> None:
+    invoke("run", journal, lines="left\nskip rate_Hz=40\n")
+    for what, columns in (("events", "onset duration trial_type"), ("electrodes", "name x y z")):
+        path = tmp_path / f"{what}.tsv"
+        assert invoke("export", journal, "-o", path, "--what", what).exit_code == 0
+        with path.open() as file:
+            rows = list(csv.DictReader(file, dialect="excel-tab"))
+        assert " ".join(rows[0]).startswith(columns)
+        if what == "events":
+            assert [row["trial_type"] for row in rows] == ["first better", "skipped"]
+            assert [row["rate_Hz"] for row in rows] == ["n/a", "40.0"]
+            assert all(float(row["onset"]) >= 0.0 for row in rows)
+        else:
+            assert [float(row["x"]) for row in rows] == [2.5, 2.5, 0.0, -2.5, -2.5]
+
+
 def test_a_tilted_paddle_is_drawn_upright_and_the_case_below() -> None:
     angle = np.deg2rad(8.0)
     turn = np.array(

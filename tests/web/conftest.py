@@ -43,6 +43,10 @@ def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
     """Return a function that opens a page; a message in its console is a failure at the end."""
     contexts, said = [], []
 
+    def heard(text: str, ignored: str) -> None:
+        if ignored not in text:
+            said.append(text)
+
     def opened(
         url: str = "about:blank", *, width: int = 1280, ignored: str = "\n", **options: Any
     ) -> Any:
@@ -51,7 +55,7 @@ def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
         page = context.new_page()
         page.set_default_timeout(30_000)
         page.on("pageerror", lambda error: said.append(str(error)))
-        page.on("console", lambda message: ignored in message.text or said.append(message.text))
+        page.on("console", lambda message: heard(message.text, ignored))
         page.goto(url)
         return page
 
