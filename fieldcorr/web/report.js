@@ -78,7 +78,7 @@ function configurations(store, picker) {
     const cells = [store.rows[k], el("button", { type: "button", onclick: () => { picker.set(store.patterns[k]); picker.element.scrollIntoView(); picked(); } }, signed(store.texts[k])),
       active[k], quantity(ohms[k], "\u03a9"), r ? signed(r[k].toFixed(3)) : "\u2013",
       near ? `${signed(store.texts[near.place])} (${signed(near.r.toFixed(3))})` : "\u2013"];
-    return el("tr", {}, cells.map((cell) => el("td", {}, String(cell) === "[object HTMLButtonElement]" ? cell : String(cell))));
+    return el("tr", {}, cells.map((cell) => el("td", {}, cell)));
   }
   function picked() {
     r = correlations(store, picker.current);
