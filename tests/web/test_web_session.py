@@ -25,6 +25,8 @@ from fieldcorr.store import Store
 from fieldcorr.web.server import open_port
 from tests.web.test_web_report import findings
 
+pytestmark = pytest.mark.slow  # a server in a process of its own takes seconds to begin
+
 Answer = tuple[int, dict[str, str], bytes]
 
 
@@ -126,7 +128,6 @@ BUTTONS = {"left": "Left better", "right": "Right better", "same": "Same", "skip
 SAID = ["left", "right", "same", "skip", "right", "left"]
 
 
-@pytest.mark.slow
 def test_a_session_of_thirty_answers(
     server: Server, store: Store, tmp_path: Path, open_page: Callable[..., Any]
 ) -> None:
