@@ -17,7 +17,7 @@ from fieldcorr.correlation.features import Features, features_of
 from fieldcorr.correlation.numbers import real_number, whole_number
 from fieldcorr.duel import _bayes_kernels as kernels
 from fieldcorr.duel.engine import Engine, Shared, Standing
-from fieldcorr.duel.events import Event, arm_number
+from fieldcorr.duel.events import Event
 from fieldcorr.duel.survivors import Survivors
 from fieldcorr.errors import DuelError
 
@@ -32,10 +32,11 @@ BANK: Mapping[str, Mapping[str, float]] = {
 }
 """Prior variance that each model of the bank gives to the groups of features."""
 
-SAMPLES = 256
+SAMPLES = 128
+CANDIDATES = 24
+GROUPED = True
 _REFRESHED = 10
 _PATIENCE = 10.0
-_QUESTION, _BATCH = 0, 1  # streams of random numbers
 
 NOISE = np.sqrt([0.125, 0.25, 0.5, 1.0, 2.0])
 LAPSE = np.array([0.0, 0.05, 0.15, 0.4, 0.9])
@@ -73,7 +74,6 @@ class Draws:
     weights: Float64s
     noise: Float64s  # (S,), of an answer, in the model that the sample is from
     arm: Int64s
-    top: Float64s
 
 
 @dataclass(eq=False)
@@ -180,8 +180,7 @@ class BayesDuel(Engine):
         self._mend()
         if not self._active.any():
             raise DuelError("no arm is left: everything is excluded")
-        top, arm = self._extremes(self._mean_weights()[:, None])
-        return int(arm[0])
+        return int(kernels.best_mean(self._values, self._mean_weights(), self._active))
 
     @property
     def weights(self) -> dict[str, float]:
@@ -235,17 +234,18 @@ class BayesDuel(Engine):
         first = self.ask()
         if size > self._left // 2:
             raise DuelError(f"a batch of {size} pairs needs {2 * size} arms, {self._left} are left")
-        arms = [*first]
-        rng = self._rng(_BATCH)
-        while len(arms) < 2 * size:
-            arms.append(self._best_sampled(rng, without=arms))
-        return [*zip(arms[0::2], arms[1::2], strict=True)]
+        pairs, free = [first], self._active.copy()
+        while len(pairs) < size:
+            free[list(pairs[-1])] = False
+            pairs.append(self._informative(free))
+        return pairs
 
     # -- what an engine does --------------------------------------------------------------------
 
     def _blank(self) -> Belief:
         if self._features is None:
             self._features = features_of(self.source)
+            self._rough = self._features.values.astype(np.float32)
             self._models = _bank(self._features)
         none = np.zeros((0, 2), dtype=np.int64), np.zeros(0, dtype=np.int64)
         posteriors = [
@@ -323,23 +323,42 @@ class BayesDuel(Engine):
     # -- questions ------------------------------------------------------------------------------
 
     def _propose(self) -> tuple[int, int]:
-        previous, rng = self._course.previous, self._rng(_QUESTION)
-        if self.chain and previous is not None and self._active[previous]:
-            return previous, self._best_sampled(rng, without=(previous,))
-        second = self._best_sampled(rng)
-        if self.duels and rng.random() < 0.5 and (first := self.best) != second:
-            return first, second
-        return self._best_sampled(rng, without=(second,)), second
+        """Return the pair whose answer says most about which arm is best, among likely ones."""
+        previous = self._course.previous
+        chained = self.chain and previous is not None and self._active[previous]
+        return self._informative(self._active, previous if chained else None)
 
-    def _rng(self, stream: int) -> np.random.Generator:
-        return np.random.default_rng([self.seed, self._course.step, stream])
+    def _informative(self, free: NDArray[np.bool_], first: int | None = None) -> tuple[int, int]:
+        """Return the most informative pair of free arms that were best in a sample."""
+        draws = self._drawn() if free is self._active else self._draw(free)
+        arms = self._candidates(draws, free, first)
+        order = np.argsort(draws.arm, kind="stable")
+        utility = np.einsum("cf,fs->cs", self._values[arms], draws.weights[:, order])
+        noise = np.ascontiguousarray(draws.noise[order])
+        group = (
+            np.unique(draws.arm, return_inverse=True)[1][order]
+            if GROUPED
+            else np.arange(len(noise))
+        )
+        score = np.empty((len(arms) if first is None else 1, len(arms)))
+        for row, line in enumerate(score):
+            kernels.information(utility, noise, group, row, line)
+            line[row] = -1.0
+        left, right = np.unravel_index(np.argmax(score), score.shape)
+        return int(arms[left]), int(arms[right])
 
-    def _best_sampled(self, rng: np.random.Generator, without: Iterable[int] = ()) -> int:
-        """Return the best active arm of one posterior sample, others than those given."""
-        weights, _ = self._sampled(rng, 1)
-        mask = self._active.copy()
-        mask[list(without)] = False
-        return int(self._extremes(weights, mask)[1][0])
+    def _candidates(self, draws: Draws, free: NDArray[np.bool_], first: int | None) -> Int64s:
+        """Return ``first``, the best arm by its mean, and those of the samples, up to a number."""
+        mean = kernels.best_mean(self._values, self._mean_weights(), free)
+        arms = [*dict.fromkeys([*([] if first is None else [first]), mean, *draws.arm.tolist()])]
+        if len(arms) < 2:  # all samples agree: let the runner-up have a chance
+            others = free.copy()
+            others[arms] = False
+            arms.append(kernels.best_mean(self._values, self._mean_weights(), others))
+        return np.array(arms[:CANDIDATES])
+
+    def _rng(self) -> np.random.Generator:
+        return np.random.default_rng([self.seed, self._course.step])
 
     # -- samples --------------------------------------------------------------------------------
 
@@ -347,10 +366,14 @@ class BayesDuel(Engine):
         self._mend()
         belief, step = self._learnt, self._course.step
         if belief.draws is None or belief.draws.step != step:
-            weights, noise = self._sampled(self._rng(2), SAMPLES)
-            top, arm = self._extremes(weights)
-            belief.draws = Draws(step, weights, noise, arm, top)
+            belief.draws = self._draw(self._active)
         return belief.draws
+
+    def _draw(self, free: NDArray[np.bool_]) -> Draws:
+        weights, noise = self._sampled(self._rng(), SAMPLES)
+        top, arm = np.empty(SAMPLES, dtype=np.float32), np.empty(SAMPLES, dtype=np.int64)
+        kernels.best_arms(self._rough, weights.astype(np.float32), free, top, arm)
+        return Draws(self._course.step, weights, noise, arm)
 
     def _sampled(self, rng: np.random.Generator, count: int) -> tuple[Float64s, Float64s]:
         """Return ``count`` weight vectors (F, S) over all features, and the noise of each.
@@ -382,19 +405,11 @@ class BayesDuel(Engine):
             noise[mine] = self._rater_numbers(m)[belief.rater, 0]
         return out, noise
 
-    def _extremes(
-        self, weights: Float64s, mask: NDArray[np.bool_] | None = None
-    ) -> tuple[Float64s, Int64s]:
-        top, arm = np.empty(weights.shape[1]), np.empty(weights.shape[1], dtype=np.int64)
-        chosen = self._active if mask is None else mask
-        kernels.best_arms(self._values, np.ascontiguousarray(weights), chosen, top, arm)
-        return top, arm
-
     def _gaps(self) -> Float64s:
         """Return P(best of a sample beats `best`) - 1/2, by the utilities of the sample, (S,)."""
         draws = self._drawn()
-        own = np.einsum("f,fs->s", self._values[self.best], draws.weights)
-        gap = np.maximum(draws.top - own, 0.0) / draws.noise
+        more = self._values[draws.arm] - self._values[self.best]
+        gap = np.maximum(np.einsum("sf,fs->s", more, draws.weights), 0.0) / draws.noise
         return np.array([0.5 * math.erf(g / math.sqrt(2.0)) for g in gap])
 
     # -- moments --------------------------------------------------------------------------------
