@@ -293,7 +293,7 @@ def export(
         if what == "lesson":
             if not isinstance(engine, BayesDuel):
                 raise ExportError(f"{journal}: {type(engine).__name__} learns no utility to export")
-            write_file(output, json.dumps(engine.lesson))
+            write_file(output, json.dumps(engine.lesson), force=force)
             note(f"{output}: {engine.duels} comparisons")
             return
         rows = survivor_rows(engine) if what == "survivors" else duel_rows(engine, content)
