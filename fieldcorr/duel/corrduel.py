@@ -65,8 +65,8 @@ class CorrDuel(EliminatingEngine):
         via: Via = "auto",
         **choices: Any,
     ) -> None:
-        record = (options or DuelOptions()).record() | choices
-        self.options = DuelOptions.from_record(record)
+        record = {} if options is None else options.record()
+        self.options = DuelOptions.from_record(record | choices)
         super().__init__(correlation, horizon=horizon, seed=seed, whitelist=whitelist, via=via)
 
     @classmethod
@@ -135,10 +135,13 @@ class CorrDuel(EliminatingEngine):
         """Lines 3-12: take the comparison, update every arm, eliminate."""
         compared = event.comparisons()
         self._corr_update(compared)  # lines 4-6
+        if self.options.history == "delete":
+            self._learnt.duels += compared
+        if self._course.duels + len(compared) < (self.options.patience or 0):
+            return
         _, _, dominated = self._judged()  # lines 7-8
         self._active[dominated] = False  # lines 10-11
         if self.options.history == "delete":
-            self._learnt.duels += compared
             self._delete_comparisons(set(dominated.tolist()))  # line 9
 
     def _delete_comparisons(self, gone: set[int]) -> None:

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from typing import Any, Literal, get_args, get_type_hints
 
-from fieldcorr.correlation.numbers import real_number
+from fieldcorr.correlation.numbers import real_number, whole_number
 from fieldcorr.correlation.rule import UpdatePolicy
 from fieldcorr.duel._kernels import Choices
 from fieldcorr.errors import CorrelationError, DuelError
@@ -48,6 +48,7 @@ class DuelOptions:
     """
 
     delta: float = 0.9
+    patience: int | None = None
     eliminate: Literal["all", "one"] = "all"
     history: Literal["keep", "delete"] = "keep"
     radius: Literal["arm", "global"] = "arm"
@@ -59,6 +60,11 @@ class DuelOptions:
         object.__setattr__(self, "delta", real_number(self.delta, "option delta", DuelError))
         if not 0.0 < self.delta < 1.0:
             raise DuelError(f"option delta: {self.delta!r} is not between 0 and 1 (both excluded)")
+        if self.patience is None:
+            object.__setattr__(self, "patience", steady_count(self.delta))
+        object.__setattr__(
+            self, "patience", whole_number(self.patience, "option patience", DuelError)
+        )
         hints = get_type_hints(DuelOptions)
         for name in ("eliminate", "history", "radius"):
             value, choices = getattr(self, name), get_args(hints[name])
@@ -74,6 +80,7 @@ class DuelOptions:
         """Return the options that run the listing exactly as printed."""
         return cls(
             delta=delta,
+            patience=0,
             eliminate="one",
             history="delete",
             radius="global",
@@ -116,7 +123,20 @@ class DuelOptions:
             everyone=float(self.eliminate == "all"),
             keep=float(self.history == "keep"),
             chain=float(self.chain),
+            patience=float(self.patience or 0),
             floor=rule.floor,
             cap=rule.cap,
             pin=rule.pin,
         )
+
+
+def steady_count(delta: float) -> int:
+    """Return the least n at which one contrary answer stays within the radius c(n).
+
+    After n wins the estimate is 1, after one more answer, a loss, n / (n + 1). Below this n the
+    interval promises more than the next answer can keep.
+    """
+    n = 1
+    while n / (n + 1) ** 2 > math.log(1.0 / delta):
+        n += 1
+    return n

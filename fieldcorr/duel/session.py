@@ -126,6 +126,8 @@ def replayed(
     try:
         names = ("algorithm", "horizon", "seed", "whitelist", "settings")
         algorithm, horizon, seed, whitelist, settings = (header[name] for name in names)
+        if algorithm == CorrDuel.__name__:
+            settings = {"patience": 0, **settings}  # older journals eliminated from the first on
         engine = _build(algorithm, source, horizon, seed, whitelist, settings)
 
         def events() -> Iterator[Event]:
