@@ -10,12 +10,15 @@ SWEEPS = 6
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def explain(covariance: NDArray[np.float64], alpha: NDArray[np.float64]) -> float:
+def explain(
+    covariance: NDArray[np.float64], alpha: NDArray[np.float64], without: NDArray[np.float64]
+) -> float:
     """Return the log evidence of n answers, P(answer i) = Phi(f_i), f normal with ``covariance``.
 
     Expectation propagation (Rasmussen and Williams, Algorithm 3.5), every site updated by a
     rank-one change. f_i is the difference of utilities in favour of what was answered. ``alpha``
-    (n,) gets the weights of the posterior mean: E f = covariance alpha.
+    (n,) gets the weights of the posterior mean, E f = covariance alpha, and ``without`` (n,) what
+    answer i is expected to be without it: positive if as it was.
     """
     n = len(covariance)
     s = covariance.copy()
@@ -49,7 +52,8 @@ def explain(covariance: NDArray[np.float64], alpha: NDArray[np.float64]) -> floa
         precision = 1.0 / s[i, i] - tau[i]
         shift = mu[i] / s[i, i] - nu[i]
         mean = shift / precision
-        total += math.log(_phi(mean / math.sqrt(1.0 + 1.0 / precision)))
+        without[i] = mean / math.sqrt(1.0 + 1.0 / precision)
+        total += math.log(_phi(without[i]))
         total += 0.5 * math.log1p(tau[i] / precision)
         total += 0.5 * (nu[i] * mu[i] - nu[i] * nu[i] / (precision + tau[i]))
         total += 0.5 * mean * precision / (tau[i] + precision) * (tau[i] * mean - 2.0 * nu[i])

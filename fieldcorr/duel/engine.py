@@ -6,6 +6,7 @@ An algorithm adds what it knows before the first duel, how it learns and what it
 """
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Self, TypedDict
@@ -26,11 +27,13 @@ from fieldcorr.duel.events import (
     ranking_event,
     set_event,
 )
+from fieldcorr.duel.raters import LEAST, MOST, RaterFigures, Shown, rater_figures
 from fieldcorr.duel.survivors import Survivors
 from fieldcorr.errors import DuelError
 
 _RETROACTIVE = ("void", "exclude", "include", "extend")
 # Events that hold from the start, whenever they were said.
+_REPEAT = 5  # counter of the random number that decides whether a pair is repeated, of a step
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,8 @@ class Course:
     duels: int = 0
     step: int = 0
     answers: int = 0
+    shown: list[Shown] = field(default_factory=list)
+    figures: RaterFigures | None = None
     forced: tuple[int, int] | None = None
     previous: int | None = None
     pending: tuple[int, int] | None = None
@@ -91,6 +96,7 @@ class Shared(TypedDict, total=False):
     seed: int
     whitelist: Iterable[int] | None
     via: Via
+    repeats: float
 
 
 class Engine(ABC):
@@ -108,6 +114,10 @@ class Engine(ABC):
         The only arms that may be proposed; None for all.
     via
         How to read a store, see :func:`fieldcorr.duel.as_source`.
+    repeats
+        Share of questions that repeat an earlier pair, sides swapped. If it is not 0, and while the
+        answers could as well be chance, every other question compares the best with the worst of
+        the arms shown so far: see :mod:`fieldcorr.duel.raters`.
     """
 
     def __init__(
@@ -118,12 +128,16 @@ class Engine(ABC):
         seed: int = 0,
         whitelist: Iterable[int] | None = None,
         via: Via = "auto",
+        repeats: float = 0.0,
     ) -> None:
         self.source: CorrelationSource = as_source(correlation, via=via)
         self.seed = whole_number(seed, "seed", DuelError)
         if self.seed >= 2**63:
             raise DuelError(f"seed: {seed} is not below 2^63")
         self._planned = whole_number(horizon, "horizon", DuelError, least=1)
+        self.repeats = real_number(repeats, "repeats", DuelError)
+        if not 0.0 <= self.repeats < 1.0:
+            raise DuelError(f"repeats: {repeats!r} is not in [0, 1)")
         self._whitelist = None if whitelist is None else self._checked_arms(whitelist)
         self._log: list[Event] = []
         self._keep: Callable[[Event], object] | None = None
@@ -256,6 +270,7 @@ class Engine(ABC):
             horizon=self._planned,
             seed=self.seed,
             whitelist=self._whitelist,
+            repeats=self.repeats,
             **self.settings,
         )
 
@@ -350,8 +365,16 @@ class Engine(ABC):
 
     @property
     def warning(self) -> str | None:
-        """What a person should know about the rest of the session, or None."""
-        return None
+        """What a person should know about the answers or the rest of the session, or None."""
+        return self.rater.warning
+
+    @property
+    def rater(self) -> RaterFigures:
+        """What the answers say about who gave them."""
+        now = self._now
+        if now.figures is None:
+            now.figures = rater_figures(self.source, now.shown)
+        return now.figures
 
     @property
     @abstractmethod
@@ -456,6 +479,9 @@ class Engine(ABC):
         if event.compares and now.answers not in now.terms.voided:
             self._learn(event)
             now.duels += len(event.comparisons())
+            if event.kind == "duel" and event.answer is not None:
+                now.shown.append((*event.arms[:2], event.answer))  # type: ignore[arg-type]
+                now.figures = None
         now.step += 1
         now.previous = event.arms[0] if event.answer == "skip" else event.arms[-1]
         if now.forced is not None and set(now.forced) == set(event.arms):
@@ -470,7 +496,26 @@ class Engine(ABC):
             raise DuelError("nothing to ask: fewer than two configurations are left")
         if now.duels >= now.terms.horizon:
             raise DuelError(f"nothing to ask: the horizon of {self.horizon} duels is reached")
-        return self._propose()
+        return self._rater_question() or self._propose()
+
+    def _rater_question(self) -> tuple[int, int] | None:
+        """Return a pair that is asked to learn about the rater, at this step or never."""
+        now, counter = self._course, self._course.step * _kernels.STRIDE + _REPEAT
+        free = now.terms.allowed & ~now.terms.excluded
+        if self.repeats == 0.0:
+            return None
+        chance = float(_kernels.uniform(self.seed, counter))
+        if now.step % 2 == 0 and LEAST <= len(now.shown) < MOST and self.rater.doubtful:
+            pair = self.rater.best, self.rater.worst
+            if pair[0] is not None and pair[1] is not None and free[list(pair)].all():
+                return (pair[0], pair[1]) if chance < 0.5 else (pair[1], pair[0])
+        if chance < self.repeats:
+            times = Counter(frozenset((i, j)) for i, j, _ in now.shown)
+            once = [(j, i) for i, j, _ in now.shown if times[frozenset((i, j))] == 1]
+            once = [pair for pair in once if free[list(pair)].all()]
+            if once:
+                return once[_kernels.below(self.seed, counter + 1, len(once))]
+        return None
 
     # -- helpers --------------------------------------------------------------------------------
 

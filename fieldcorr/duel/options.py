@@ -26,7 +26,11 @@ class DuelOptions:
         Sets the confidence radius c(n) = sqrt(log(1/delta) / n). The paper calls delta "the
         confidence", and values near 0.9 are what works: read as a failure probability (0.1), the
         radius is so wide that nothing is eliminated in hundreds of duels. 0.9 carries no guarantee:
-        in simulated runs the best arm was still in the set in 30 to 61 % of the cases.
+        in simulated runs the best arm was still in the set in about half of the cases.
+    patience : int
+        Number of answers before which nothing is eliminated. By default the least n at which one
+        contrary answer cannot move an estimate out of its own interval, n / (n + 1)^2 <= c(1)^2: 8
+        for delta = 0.9. Without it, the first answer alone removed a third of the set.
     eliminate : {"all", "one"}
         Remove every dominated arm after a duel, or only the worst one. The listing removes one
         (Algorithm 3, lines 8-10), at most T of K arms in T duels, and then does not converge; the
@@ -136,7 +140,5 @@ def steady_count(delta: float) -> int:
     After n wins the estimate is 1, after one more answer, a loss, n / (n + 1). Below this n the
     interval promises more than the next answer can keep.
     """
-    n = 1
-    while n / (n + 1) ** 2 > math.log(1.0 / delta):
-        n += 1
-    return n
+    room = 1.0 / math.log(1.0 / delta) - 2.0  # n / (n + 1)^2 <= log(1/delta): n + 1/n >= room
+    return max(1, math.ceil(0.5 * (room + math.sqrt(max(room * room - 4.0, 0.0)))))

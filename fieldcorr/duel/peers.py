@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldcorr.correlation.features import features_of
-from fieldcorr.duel.baselines import RUCB, BeatTheMean, SparringUCB1
-from fieldcorr.duel.corrduel import CorrDuel
 from fieldcorr.duel.engine import Engine
 from fieldcorr.duel.events import Event
+from fieldcorr.duel.session import ALGORITHMS
 from fieldcorr.duel.survivors import Survivors
 
 Float64s = NDArray[np.float64]
@@ -111,7 +110,7 @@ class KernelSelfSparring(ThompsonEngine):
 
 
 ENGINES: Mapping[str, type[Engine]] = {
-    kind.__name__: kind
-    for kind in (CorrDuel, BeatTheMean, RUCB, SparringUCB1, LinearThompson, KernelSelfSparring)
+    **ALGORITHMS,
+    **{kind.__name__: kind for kind in (LinearThompson, KernelSelfSparring)},
 }
-"""Every engine by its name."""
+"""Every engine by its name: those of sessions, and these peers."""
