@@ -63,7 +63,7 @@ def centre(rows: Float64s) -> float:
     for k in range(rows.shape[0]):
         for f in range(rows.shape[1]):
             square += rows[k, f] * rows[k, f]
-    return square / rows.shape[0]
+    return float(square / rows.shape[0])
 
 
 @_jit

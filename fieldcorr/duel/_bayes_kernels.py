@@ -173,20 +173,23 @@ def refresh(
 
 @_jit
 def best_arms(
-    features: Float32s, weights: Float32s, active: Bools, top: Float32s, arm: Int64s
+    features: Float32s, weights: Float32s, active: Bools, upper: Float32s, arm: Int64s
 ) -> None:
-    """Write the largest utility of each of S weight vectors (F, S) among active arms, and whose.
+    """Write the best active arm of each of S weight vectors (F, S), and an upper bound per arm.
 
-    Four features at a time read and write half as much as one.
+    That is the mean over the samples and 1.64 standard deviations, which 95 % of a normal are
+    below. Four features at a time read and write half as much as one.
     """
     size, samples = weights.shape
     whole = size - size % 4
     value = np.empty(samples, dtype=np.float32)
+    top = np.empty(samples, dtype=np.float32)
     for s in range(samples):
         top[s] = -np.inf
         arm[s] = -1
     for k in range(features.shape[0]):
         if not active[k]:
+            upper[k] = -np.inf
             continue
         for s in range(samples):
             value[s] = 0.0
@@ -206,10 +209,16 @@ def best_arms(
             a = features[k, f]
             for s in range(samples):
                 value[s] += a * weights[f, s]
+        total = 0.0
+        square = 0.0
         for s in range(samples):
+            total += value[s]
+            square += value[s] * value[s]
             if value[s] > top[s]:
                 top[s] = value[s]
                 arm[s] = k
+        mean = total / samples
+        upper[k] = mean + 1.64 * math.sqrt(max(square / samples - mean * mean, 0.0))
 
 
 @_jit
@@ -239,13 +248,13 @@ def _entropy(p: float) -> float:
 def information(
     utility: Float64s, noise: Float64s, group: Int64s, first: int, score: Float64s
 ) -> None:
-    """Write to ``score`` (C,) what the answer of a duel with ``first`` says about the best arm.
+    """Write to ``score`` (C,) what a duel of ``first`` with a later one says about the best arm.
 
     That is the mutual information of the answer and the group of a sample. ``utility`` (C, S) is of
     C candidates in S samples, ``group`` (S,) ascends from 0.
     """
     samples = noise.size
-    for c in range(utility.shape[0]):
+    for c in range(first + 1, utility.shape[0]):
         total = 0.0
         within = 0.0
         own = 0.0
@@ -287,6 +296,20 @@ def weigh(logs: Float64s, grid: Float64s, mean: float, variance: float, kind: in
     for g in range(logs.size):
         z, _, _ = moments(mean, variance, kind, grid[g, 0], grid[g, 1], grid[g, 2])
         logs[g] += z
+
+
+@_jit
+def mix(mixing: Float64s, axes: Float64s, out: Float64s) -> None:
+    """Write M' Y of ``mixing`` (P, F) and ``axes`` (P, S) to ``out`` (F, S)."""
+    for f in range(mixing.shape[1]):
+        for s in range(axes.shape[1]):
+            out[f, s] = 0.0
+    for p in range(mixing.shape[0]):
+        for f in range(mixing.shape[1]):
+            m = mixing[p, f]
+            if m != 0.0:  # blocks
+                for s in range(axes.shape[1]):
+                    out[f, s] += m * axes[p, s]
 
 
 @_jit

@@ -18,6 +18,7 @@ from fieldcorr.correlation.numbers import real_number, whole_number
 from fieldcorr.duel import _bayes_kernels as kernels
 from fieldcorr.duel.engine import Engine, Shared, Standing
 from fieldcorr.duel.events import Event
+from fieldcorr.duel.lesson import Lesson
 from fieldcorr.duel.survivors import Survivors
 from fieldcorr.errors import DuelError
 
@@ -74,6 +75,7 @@ class Draws:
     weights: Float64s
     noise: Float64s  # (S,), of an answer, in the model that the sample is from
     arm: Int64s
+    upper: NDArray[np.float32]  # (K,), what the utility of an arm is below in 95 % of the samples
 
 
 @dataclass(eq=False)
@@ -122,13 +124,17 @@ class BayesDuel(Engine):
     chain : bool
         Compare what was just tried with one new arm: one trial per duel instead of two.
     prior : mapping, optional
-        What earlier sessions taught, see :func:`fieldcorr.duel.prior.prior_from`.
+        The :attr:`lesson` of an earlier session of the same or of another patient.
+    prior_weight : float
+        How much an answer of that session counts, in [0, 1], against one of this.
 
     Notes
     -----
     Utilities are in units of their prior standard deviation, and relative to the average arm.
     """
 
+    kept_as = "likely the best"
+    estimates = "utility"
     _learnt: Belief
 
     def __init__(
@@ -141,6 +147,7 @@ class BayesDuel(Engine):
         forgetting: float = 0.0,
         chain: bool = False,
         prior: Mapping[str, Any] | None = None,
+        prior_weight: float = 1.0,
         **shared: Unpack[Shared],
     ) -> None:
         self.level = _part(level, "level")
@@ -152,7 +159,10 @@ class BayesDuel(Engine):
             raise DuelError(f"chain: {chain!r} is not true or false")
         self.chain = chain
         self.prior = prior
-        self._features: Features | None = None
+        self.prior_weight = real_number(prior_weight, "prior weight", DuelError)
+        if not 0.0 <= self.prior_weight <= 1.0:
+            raise DuelError(f"prior weight: {prior_weight!r} is not in [0, 1]")
+        self._start: Belief | None = None
         super().__init__(correlation, horizon=horizon, **shared)
 
     @property
@@ -163,8 +173,18 @@ class BayesDuel(Engine):
             "stop": None if self.stop is None else [*self.stop],
             "forgetting": self.forgetting,
             "chain": self.chain,
-            "prior": self.prior,
+            "prior": None if self.prior is None else dict(self.prior),
+            "prior_weight": self.prior_weight,
         }
+
+    @property
+    def lesson(self) -> dict[str, Any]:
+        """What the session has taught, as plain values: the ``prior`` of another session."""
+        self._mend()
+        belief = self._learnt
+        sites = np.stack([posterior.sites for posterior in belief.posteriors])
+        evidence = np.log(np.maximum(self._model_weights(), 1e-30))
+        return Lesson(belief.arms, sites, evidence).record(self.source, [*self._models])
 
     # -- what is believed -----------------------------------------------------------------------
 
@@ -215,6 +235,18 @@ class BayesDuel(Engine):
         return math.ceil(max(gap / eps - 1.0, 0.0) * (self.duels + _PATIENCE))
 
     @property
+    def outlook(self) -> dict[str, float]:
+        """What is believed about the best arm, by name."""
+        if not self._now.active.any():
+            return {}
+        known = {"probability_best": self.probability_best, "regret": self.remaining_regret}
+        if self.stop is None:
+            return known
+        chance, eps = self.stop
+        rule = {"sure": self.sure_within(eps), "stop_at": chance, "within": eps}
+        return known | rule | {"answers_to_go": self.answers_to_go or 0}
+
+    @property
     def done(self) -> bool:
         """Whether there is nothing left to ask, or enough is known."""
         return super().done or (self._now.forced is None and self._stopped)
@@ -243,16 +275,36 @@ class BayesDuel(Engine):
     # -- what an engine does --------------------------------------------------------------------
 
     def _blank(self) -> Belief:
-        if self._features is None:
-            self._features = features_of(self.source)
-            self._rough = self._features.values.astype(np.float32)
-            self._models = _bank(self._features)
-        none = np.zeros((0, 2), dtype=np.int64), np.zeros(0, dtype=np.int64)
-        posteriors = [
-            Posterior(np.zeros(scale.size), np.eye(scale.size), np.zeros((0, 2)))
-            for _, scale in self._models.values()
-        ]
-        return Belief(posteriors, self._new_rater(), *none, none[1], np.zeros(len(posteriors)))
+        if self._start is None:
+            features = features_of(self.source)
+            self._values, self._mixing = features.values, features.mixing
+            self._rough = features.values.astype(np.float32)
+            self._models = _bank(features)
+            self._start = self._before()
+        return self._start.copy()
+
+    def _before(self) -> Belief:
+        """Return what is believed before the first answer: the prior, and any earlier lesson."""
+        names = [*self._models]
+        if self.prior is None:
+            lesson = Lesson(np.zeros((0, 2), dtype=np.int64), np.zeros((len(names), 0, 2)),
+                            np.zeros(len(names)))  # fmt: skip
+        else:
+            lesson = Lesson.from_record(self.prior, self.source, names)
+        posteriors = []
+        for seen, sites in zip(
+            self._models.values(), lesson.sites * self.prior_weight, strict=True
+        ):
+            size = seen[1].size
+            posterior = Posterior(np.zeros(size), np.eye(size), sites)
+            direction, work = np.empty((2, size))
+            for (winner, loser), site in zip(lesson.arms, sites, strict=True):
+                kernels.difference(self._values, *seen, winner, loser, direction)
+                kernels.change_site(posterior.mean, posterior.covariance, direction, site, work)
+            posteriors.append(posterior)
+        kinds = np.full(len(lesson.arms), kernels.FIXED, dtype=np.int64)
+        evidence = lesson.evidence * self.prior_weight
+        return Belief(posteriors, self._new_rater(), lesson.arms, kinds, 0 * kinds, evidence)
 
     def _new_rater(self) -> Float64s:
         return np.tile(_GRID_PRIOR, (1, len(self._models), 1))
@@ -340,10 +392,9 @@ class BayesDuel(Engine):
             if GROUPED
             else np.arange(len(noise))
         )
-        score = np.empty((len(arms) if first is None else 1, len(arms)))
+        score = np.full((len(arms) if first is None else 1, len(arms)), -1.0)
         for row, line in enumerate(score):
             kernels.information(utility, noise, group, row, line)
-            line[row] = -1.0
         left, right = np.unravel_index(np.argmax(score), score.shape)
         return int(arms[left]), int(arms[right])
 
@@ -371,9 +422,9 @@ class BayesDuel(Engine):
 
     def _draw(self, free: NDArray[np.bool_]) -> Draws:
         weights, noise = self._sampled(self._rng(), SAMPLES)
-        top, arm = np.empty(SAMPLES, dtype=np.float32), np.empty(SAMPLES, dtype=np.int64)
-        kernels.best_arms(self._rough, weights.astype(np.float32), free, top, arm)
-        return Draws(self._course.step, weights, noise, arm)
+        upper, arm = np.empty(free.size, dtype=np.float32), np.empty(SAMPLES, dtype=np.int64)
+        kernels.best_arms(self._rough, weights.astype(np.float32), free, upper, arm)
+        return Draws(self._course.step, weights, noise, arm, upper)
 
     def _sampled(self, rng: np.random.Generator, count: int) -> tuple[Float64s, Float64s]:
         """Return ``count`` weight vectors (F, S) over all features, and the noise of each.
@@ -389,6 +440,8 @@ class BayesDuel(Engine):
         order = rng.permutation(count)
         shares = shares[order]
         axes = rng.standard_normal((self._mixing.shape[0], count))
+        base = np.empty((self._values.shape[1], count))
+        kernels.mix(self._mixing, axes, base)
         fates = rng.standard_normal((belief.kinds.size, count))
         out, noise = np.zeros((self._values.shape[1], count)), np.empty(count)
         for m, (posterior, (columns, scale)) in enumerate(
@@ -397,7 +450,7 @@ class BayesDuel(Engine):
             mine = np.flatnonzero(shares == m)
             if not mine.size:
                 continue
-            start = np.einsum("pf,ps->fs", self._mixing[:, columns], axes[:, mine])
+            start = np.ascontiguousarray(base[columns[:, None], mine])
             pull = np.sqrt(posterior.sites[:, :1]) * fates[:, mine]
             kernels.sample(self._values, columns, scale, belief.arms, pull, start, posterior.mean,
                            posterior.covariance)  # fmt: skip
@@ -413,16 +466,6 @@ class BayesDuel(Engine):
         return np.array([0.5 * math.erf(g / math.sqrt(2.0)) for g in gap])
 
     # -- moments --------------------------------------------------------------------------------
-
-    @property
-    def _values(self) -> Float64s:
-        assert self._features is not None
-        return self._features.values
-
-    @property
-    def _mixing(self) -> Float64s:
-        assert self._features is not None
-        return self._features.mixing
 
     def _model_weights(self) -> Float64s:
         """Return the weight of every model: how probable all answers were to it."""
@@ -456,18 +499,18 @@ class BayesDuel(Engine):
         return mean, np.sqrt(np.maximum(square - mean**2, 0.0))
 
     def _ranked(self) -> Survivors:
-        """Return the arms that are the best one with probability ``level``, and their intervals."""
+        """Return the arms of largest upper bound that hold the best of ``level`` of the samples."""
         if not self._active.any():
             return Survivors.ranked(self._active, *np.zeros((3, self._active.size)))
-        arms, counts = np.unique(self._drawn().arm, return_counts=True)
-        order = np.argsort(-counts, kind="stable")
-        enough = int(np.searchsorted(np.cumsum(counts[order]), self.level * SAMPLES)) + 1
-        chosen = np.union1d(arms[order[:enough]], [self.best])
-        inside = np.zeros(self._active.size, dtype=np.bool_)
-        inside[chosen] = True
+        draws = self._drawn()
+        least = np.sort(draws.upper[draws.arm])[int((1.0 - self.level) * SAMPLES)]
+        inside = draws.upper >= least
+        inside[self.best] = True
+        chosen = np.flatnonzero(inside)
         mean, deviation, plays = np.zeros((3, inside.size))
         mean[chosen], deviation[chosen] = self._mean_and_deviation(chosen)
-        np.add.at(plays, self._learnt.arms.ravel(), 1.0)
+        own = self._learnt.kinds != kernels.FIXED
+        np.add.at(plays, self._learnt.arms[own].ravel(), 1.0)
         return Survivors.ranked(inside, mean, plays, _normal_quantile(self.level) * deviation)
 
 

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Self, TypedDict
+from typing import Any, ClassVar, Self, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -119,6 +119,12 @@ class Engine(ABC):
         answers could as well be chance, every other question compares the best with the worst of
         the arms shown so far: see :mod:`fieldcorr.duel.raters`.
     """
+
+    kept_as: ClassVar[str] = "left"
+    """What the arms of :attr:`survivors` are called."""
+
+    estimates: ClassVar[str] = "wins"
+    """What an estimate is of."""
 
     def __init__(
         self,
@@ -362,6 +368,11 @@ class Engine(ABC):
             allowed=int(np.count_nonzero(terms.allowed)),
             excluded=int(np.count_nonzero(terms.excluded)),
         )
+
+    @property
+    def outlook(self) -> dict[str, float]:
+        """What is believed about the best arm, by name; nothing for an engine without beliefs."""
+        return {}
 
     @property
     def warning(self) -> str | None:
