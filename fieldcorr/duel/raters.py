@@ -4,7 +4,7 @@ Three explanations of the answers are compared by their evidence: *honest*, a ut
 with the priors of :mod:`fieldcorr.duel.bayes` and noise as assumed there; *chance*, 1/2 for every
 answer; *one side*, an unknown share of lefts. If the rater is honest, the odds of another
 explanation ever exceed 1 / a with probability a at most (Ville's inequality), so a warning at odds
-of 40 : 1 is a false alarm in one of 40 sessions, as far as the priors fit the rater.
+of 40 : 1 is a false alarm in at most one of 40 sessions, as far as the priors fit the rater.
 """
 
 import math
@@ -28,8 +28,8 @@ Shown = tuple[int, int, Answer]
 LEAST, MOST = 10, 80
 """Answers before which nothing is said, and that are looked at."""
 
-CALLED_OUT = math.log(40.0)
-"""Log odds against an honest rater at which a warning is given."""
+CHANCE, ONE_SIDE = math.log(40.0), math.log(400.0)
+"""Log odds against an honest rater at which a warning is given; one side shows at once."""
 
 DOUBT = 1.0
 """Log odds in favour of an honest rater below which questions are added to find out."""
@@ -63,15 +63,14 @@ class RaterFigures:
     @property
     def verdict(self) -> Literal["chance", "one side"] | None:
         """What the answers look like, if not like those of an honest rater."""
-        worse = max(self.log_odds_chance, self.log_odds_side)
-        if not worse > CALLED_OUT:
-            return None
-        return "one side" if self.log_odds_side > self.log_odds_chance else "chance"
+        if self.log_odds_side > max(ONE_SIDE, self.log_odds_chance):
+            return "one side"
+        return "chance" if self.log_odds_chance > CHANCE else None
 
     @property
     def doubtful(self) -> bool:
         """Whether more should be known about the rater."""
-        return max(self.log_odds_chance, self.log_odds_side) > -DOUBT
+        return self.log_odds_chance > -DOUBT
 
     @property
     def warning(self) -> str | None:

@@ -81,8 +81,8 @@ class Grid:
         return np.kron(line, line).astype(np.float32)
 
     def source(self) -> CorrelationSource:
-        """Return what engines are given."""
-        return source_from_matrix(self.correlations())
+        """Return what engines are given, the same every time: features are made once."""
+        return self._source
 
     def utility(self, rng: np.random.Generator) -> NDArray[np.float64]:
         """Draw a utility: A N A' with A A' the covariance along one direction, N white noise."""
@@ -90,6 +90,10 @@ class Grid:
         # einsum, not BLAS: the same bits for any number of threads.
         half = np.einsum("ai,ij->aj", self._root, noise)
         return np.asarray(self.amplitude * np.einsum("aj,bj->ab", half, self._root).ravel())
+
+    @cached_property
+    def _source(self) -> CorrelationSource:
+        return source_from_matrix(self.correlations())
 
     @cached_property
     def _root(self) -> NDArray[np.float64]:
