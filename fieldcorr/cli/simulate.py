@@ -124,7 +124,7 @@ def paper(
     """
     from fieldcorr.duel.worlds import Grid
 
-    given = {"trials": trials, "horizon": horizon, "length": length, "side": side}
+    given: dict[str, Any] = {"trials": trials, "horizon": horizon, "length": length, "side": side}
     given |= {"amplitude": amplitude, "noise": noise, "seed": seed, "engines": engine}
     pairs = {"options": parse_pairs(option, delta=delta), "rater": parse_pairs(rater)}
     chosen = _merged(PAPER, settings, given, pairs)
@@ -177,8 +177,14 @@ def store_command(
     from fieldcorr.duel.worlds import ElectrodeSpace
     from fieldcorr.store import open_store
 
-    given = {"trials": trials, "horizon": horizon, "length": length, "utility": utility}
-    given |= {"amplitude": amplitude, "noise": noise, "seed": seed, "engines": engine}
+    given: dict[str, Any] = {"trials": trials, "horizon": horizon, "length": length}
+    given |= {
+        "utility": utility,
+        "amplitude": amplitude,
+        "noise": noise,
+        "seed": seed,
+        "engines": engine,
+    }
     pairs = {"options": parse_pairs(option, delta=delta), "rater": parse_pairs(rater)}
     chosen = _merged(STORE, settings, given, pairs)
     with open_store(store) as opened:
@@ -249,10 +255,10 @@ def _play(
     if table.path is not None:
         refuse_existing(table.path, error=ExportError, force=table.force)
     numbers = {key: chosen[key] for key in ("trials", "horizon", "seed")}
-    try:
-        rater = Rater(noise=chosen["noise"], **chosen["rater"])
-    except TypeError as error:
-        raise DuelError(f"--rater: {error}") from error
+    for key in chosen["rater"]:
+        if key not in (known := ("lapse", "ties", "drift", "habit")):
+            raise DuelError(f"rater: {key} is not one of {', '.join(known)}")
+    rater = Rater(noise=chosen["noise"], **chosen["rater"])
     with progress() as report:
         taking_part = players(chosen["options"], chosen["engines"])
         workers = threads or available_threads()

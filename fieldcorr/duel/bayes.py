@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from fieldcorr.correlation.features import Features, features_of
 from fieldcorr.correlation.numbers import real_number, whole_number
 from fieldcorr.duel import _bayes_kernels as kernels
+from fieldcorr.duel import _kernels as _counters
 from fieldcorr.duel.engine import Engine, Shared, Standing
 from fieldcorr.duel.events import Event
 from fieldcorr.duel.lesson import Lesson
@@ -378,7 +379,10 @@ class BayesDuel(Engine):
         """Return the pair whose answer says most about which arm is best, among likely ones."""
         previous = self._course.previous
         chained = self.chain and previous is not None and self._active[previous]
-        return self._informative(self._active, previous if chained else None)
+        first, second = self._informative(self._active, previous if chained else None)
+        # Sides by chance, or the better arm would mostly be the left one and hide a rater's bias.
+        shuffle = _counters.uniform(self.seed, self._course.step * _counters.STRIDE) < 0.5
+        return (second, first) if shuffle and not chained else (first, second)
 
     def _informative(self, free: NDArray[np.bool_], first: int | None = None) -> tuple[int, int]:
         """Return the most informative pair of free arms that were best in a sample."""

@@ -27,7 +27,7 @@ from fieldcorr.duel.events import (
     ranking_event,
     set_event,
 )
-from fieldcorr.duel.raters import LEAST, MOST, RaterFigures, Shown, rater_figures
+from fieldcorr.duel.raters import MOST, RaterFigures, Shown, rater_figures
 from fieldcorr.duel.survivors import Survivors
 from fieldcorr.errors import DuelError
 
@@ -510,23 +510,23 @@ class Engine(ABC):
         return self._rater_question() or self._propose()
 
     def _rater_question(self) -> tuple[int, int] | None:
-        """Return a pair that is asked to learn about the rater, at this step or never."""
-        now, counter = self._course, self._course.step * _kernels.STRIDE + _REPEAT
-        free = now.terms.allowed & ~now.terms.excluded
+        """Return a pair that is asked to learn about the rater, if this step is for that."""
         if self.repeats == 0.0:
             return None
+        now, counter = self._course, self._course.step * _kernels.STRIDE + _REPEAT
+        free = now.terms.allowed & ~now.terms.excluded
         chance = float(_kernels.uniform(self.seed, counter))
-        if now.step % 2 == 0 and LEAST <= len(now.shown) < MOST and self.rater.doubtful:
-            pair = self.rater.best, self.rater.worst
-            if pair[0] is not None and pair[1] is not None and free[list(pair)].all():
-                return (pair[0], pair[1]) if chance < 0.5 else (pair[1], pair[0])
-        if chance < self.repeats:
-            times = Counter(frozenset((i, j)) for i, j, _ in now.shown)
-            once = [(j, i) for i, j, _ in now.shown if times[frozenset((i, j))] == 1]
-            once = [pair for pair in once if free[list(pair)].all()]
-            if once:
-                return once[_kernels.below(self.seed, counter + 1, len(once))]
-        return None
+        if now.step % 2 == 0 and len(now.shown) < MOST and self.rater.doubtful:
+            best, worst = self.rater.extremes
+            if free[best] and free[worst]:
+                return (best, worst) if chance < 0.5 else (worst, best)
+        if chance >= self.repeats:
+            return None
+        times = Counter(frozenset((i, j)) for i, j, _ in now.shown)
+        once = [
+            (j, i) for i, j, _ in now.shown if free[i] and free[j] and times[frozenset((i, j))] == 1
+        ]
+        return once[int(_kernels.below(self.seed, counter + 1, len(once)))] if once else None
 
     # -- helpers --------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 from statistics import median
 from typing import Any, Literal
 
@@ -57,8 +58,7 @@ class RaterFigures:
     foreseen: float  # share of the first 80 that a model of all the others would have given
     log_odds_chance: float  # of chance against an honest rater
     log_odds_side: float  # of one side against an honest rater
-    best: int | None = None  # of the arms shown, the best one by the model
-    worst: int | None = None
+    extremes: tuple[int, int] = (-1, -1)  # best and worst of the arms shown, by the model
 
     @property
     def verdict(self) -> Literal["chance", "one side"] | None:
@@ -121,8 +121,7 @@ def rater_figures(source: CorrelationSource, shown: Sequence[Shown]) -> RaterFig
         foreseen,
         -n * math.log(2.0) - honest,
         _one_side(lefts, n - lefts) - honest,
-        int(arms[value.argmax()]),
-        int(arms[value.argmin()]),
+        (int(arms[value.argmax()]), int(arms[value.argmin()])),
     )
 
 
@@ -131,7 +130,7 @@ def answer_seconds(records: Iterable[Mapping[str, Any]]) -> float | None:
     times = [(datetime.fromisoformat(record["time"]), record["event"]) for record in records]
     spent = [
         (now - before).total_seconds()
-        for (before, _), (now, event) in zip(times, times[1:], strict=False)
+        for (before, _), (now, event) in pairwise(times)
         if event == "duel"
     ]
     return median(spent) if spent else None

@@ -284,8 +284,9 @@ class Sessions:
             yield from map(self.trial, trials)
             return
         # A new interpreter each: forking a process that has threads is not safe.
-        fresh = {"mp_context": get_context("spawn"), "initializer": _begin, "initargs": (self,)}
-        with ProcessPoolExecutor(min(processes, len(trials)), **fresh) as pool:  # type: ignore[arg-type]
+        with ProcessPoolExecutor(
+            min(processes, len(trials)), get_context("spawn"), initializer=_begin, initargs=(self,)
+        ) as pool:
             yield from pool.map(_go_on, trials)
 
     def trial(self, trial: int) -> Trial:
@@ -317,7 +318,7 @@ _sessions: Sessions | None = None
 
 def _begin(sessions: Sessions) -> None:
     """Remember, in a new process, what is played in it."""
-    global _sessions  # noqa: PLW0603 - a process of a pool has no other place
+    global _sessions  # a process of a pool has no other place
     _sessions = sessions
 
 

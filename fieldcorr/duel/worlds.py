@@ -23,9 +23,7 @@ from fieldcorr.errors import DuelError
 if TYPE_CHECKING:
     from fieldcorr.store import Store
 
-Kind = Literal[
-    "linear", "magnitude", "smooth", "matern", "bumps", "target", "recruitment", "roots"
-]
+Kind = Literal["linear", "magnitude", "smooth", "matern", "bumps", "target", "recruitment", "roots"]
 KINDS: tuple[str, ...] = get_args(Kind)
 SCALED = ("smooth", "matern", "bumps")
 """Kinds with a length scale."""
@@ -140,9 +138,7 @@ class ElectrodeSpace:
         if self.kind not in KINDS:
             raise DuelError(f"utility {self.kind!r} is not one of {', '.join(KINDS)}")
         if not self.length > 0.0 or not self.amplitude > 0.0:
-            raise DuelError(
-                f"length {self.length} and amplitude {self.amplitude} must be positive"
-            )
+            raise DuelError(f"length {self.length} and amplitude {self.amplitude} must be positive")
         if self.kind in PLACED and self.drive is None:
             raise DuelError(f"utility {self.kind!r} needs the fields of a store")
 

@@ -34,6 +34,7 @@ RESULTS = Path(__file__).resolve().parent.parent.parent / "results" / "duel"
 SEED = 2026
 BLOCK = 5
 STEPS = (50, 100, 200, 400)
+HALF = STEPS[:2]
 WORLDS = ("linear", "target", "recruitment", "roots", "matern", "magnitude", "smooth", "bumps")
 CORE = ("linear", "target", "recruitment", "matern", "magnitude")
 ENGINES = ("BayesDuel", "CorrDuel", "LinearThompson", "KernelSelfSparring")
@@ -67,8 +68,7 @@ class Block:
     def path(self) -> Path:
         """Where its rows are, once it is finished."""
         names = (self.part, self.world, self.engine, self.rater, self.measure)
-        folder = RESULTS.joinpath(*(name.replace(" ", "-").replace("%", "percent") for name in names))
-        return folder / f"{self.first:05d}.csv"
+        return RESULTS.joinpath(*(n.replace(" ", "-") for n in names)) / f"{self.first:05d}.csv"
 
 
 def campaign(sessions: int) -> Iterator[Block]:
@@ -105,7 +105,7 @@ def campaign(sessions: int) -> Iterator[Block]:
 def play_block(block: Block) -> Block:
     """Play the sessions of a block and write their rows, whole or not at all."""
     trials = range(block.first, block.first + BLOCK)
-    steps = {"measure": (50, 100), "grid": (50, 100)}.get(block.part, STEPS)
+    steps = {"measure": HALF, "grid": HALF}.get(block.part, STEPS)
     world, rater = _world(block.world, block.measure), RATERS[block.rater]
     player = next((p for p in BASELINES if p.algorithm == block.engine), None)
     player = player or Player(block.engine, block.engine)
@@ -219,16 +219,17 @@ def table(heading: list[str], lines: list[list[str]]) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def regret_table(part: str, column: str, steps: tuple[int, ...], by: int = 2) -> str:
-    """Return regret at some steps: rows are groups, ``by`` names what stands beside world, engine."""
+def regret_table(part: str, column: str, steps: tuple[int, ...]) -> str:
+    """Return regret at some steps, one line per world, engine, and rater or measure."""
     lines = []
+    case = {"robust": 2, "measure": 3}.get(part)
     for group, rows in sorted(rows_of(part).items(), key=_order):
         count = len({row["trial"] for row in rows})
-        beside = [] if by == 2 and part in ("regret", "grid") else [group[by].replace("-", " ")]
+        beside = [] if case is None else [group[case].replace("-", " ")]
         figures = [text(figure(rows, column, t)) for t in steps]
         lines.append([group[0], *beside, group[1], str(count), *figures])
-    heading = ["world", *(["case"] if lines and len(lines[0]) == 4 + len(steps) else [])]
-    return table([*heading, "engine", "sessions", *(f"T = {t}" for t in steps)], lines)
+    heading = ["world", *([] if case is None else ["case"]), "engine", "sessions"]
+    return table([*heading, *(f"T = {t}" for t in steps)], lines)
 
 
 def _order(item: tuple[Group, Any]) -> tuple[int, str, str, int]:
@@ -247,7 +248,8 @@ def calibration_table() -> str:
         for t in (100, 400):
             line += [f"{100 * figure(rows, 'covered', t)[0]:.0f} %",
                      f"{100 * figure(rows, 'covered set', t)[0]:.0f} %"]  # fmt: skip
-        line.append(" / ".join(f"{figure(rows, c, 100)[0]:.3f}" for c in ("expected regret", "regret")))
+        both = (figure(rows, column, 100)[0] for column in ("expected regret", "regret"))
+        line.append(" / ".join(f"{value:.3f}" for value in both))
         ends = stopped.get(group, [])
         met = [row for row in ends if int(row["t"]) < STEPS[-1]]
         held = [float(row["regret"]) <= STOP[1] for row in met]
@@ -255,8 +257,8 @@ def calibration_table() -> str:
         line.append(f"{100 * np.mean(held):.0f} %" if met else "")
         line.append(f"{np.median([int(row['t']) for row in met]):.0f}" if met else "")
         lines.append(line)
-    heading = ["world", "all arms, T = 100", "set", "all arms, T = 400", "set",
-               "regret at 100, expected / true", "stopped", "rule held", "answers, median"]  # fmt: skip
+    heading = ["world", "all arms, T = 100", "set", "all arms, T = 400", "set"]
+    heading += ["regret at 100, expected / true", "stopped", "rule held", "answers, median"]
     return table(heading, lines)
 
 
@@ -282,9 +284,9 @@ def report() -> None:
         "Calibration of BayesDuel": calibration_table(),
         "Raters who err: regret of the recommended arm": regret_table("robust", "regret", STEPS),
         "Raters called out": called_table(),
-        "Which r: regret of the recommended arm": regret_table("measure", "regret", (50, 100), 3),
-        "The paper's grid: regret of the recommended arm": regret_table("grid", "regret", (50, 100)),
-        "The paper's grid: regret of the arms played": regret_table("grid", "eps", (50, 100)),
+        "Which r: regret of the recommended arm": regret_table("measure", "regret", HALF),
+        "The paper's grid: regret of the recommended arm": regret_table("grid", "regret", HALF),
+        "The paper's grid: regret of the arms played": regret_table("grid", "eps", HALF),
     }
     written = "\n\n".join(f"## {title}\n\n{content}" for title, content in parts.items())
     (RESULTS.parent / "duel.md").write_text(written + "\n")
