@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from fieldcorr.correlation.features import Features, features_of
 from fieldcorr.correlation.numbers import real_number, whole_number
 from fieldcorr.duel import _bayes_kernels as kernels
-from fieldcorr.duel import _kernels as _counters
 from fieldcorr.duel.engine import Engine, Shared, Standing
 from fieldcorr.duel.events import Event
 from fieldcorr.duel.lesson import Lesson
@@ -35,10 +34,14 @@ BANK: Mapping[str, Mapping[str, float]] = {
 """Prior variance that each model of the bank gives to the groups of features."""
 
 SAMPLES = 128
-CANDIDATES = 24
-GROUPED = True
+"""Posterior samples behind every question and every statement about the best arm."""
+
+CANDIDATES = 4
+"""Arms among which the pair is chosen: more learn a linear utility faster, fewer any other."""
+
 _REFRESHED = 10
 _PATIENCE = 10.0
+_SAMPLED, _SIDES = 0, 1  # streams of random numbers
 
 NOISE = np.sqrt([0.125, 0.25, 0.5, 1.0, 2.0])
 LAPSE = np.array([0.0, 0.05, 0.15, 0.4, 0.9])
@@ -210,6 +213,20 @@ class BayesDuel(Engine):
         return dict(zip(self._models, self._model_weights().tolist(), strict=True))
 
     @property
+    def raters(self) -> dict[str, dict[str, float]]:
+        """Noise, lapse rate and band of ties of everyone who has answered, over the bank."""
+        self._mend()
+        weight, belief = self._model_weights(), self._learnt
+        numbers = np.stack([self._rater_numbers(m) for m in range(weight.size)])
+        each = np.einsum("m,mri->ri", weight, numbers)
+        names = ("noise", "lapse", "band")
+        return {
+            name: dict(zip(names, each[number].tolist(), strict=True))
+            for number, name in enumerate(belief.raters)
+            if number in belief.who
+        }
+
+    @property
     def probability_best(self) -> float:
         """Probability that no arm is better than :attr:`best`."""
         return float(np.mean(self._gaps() <= 0.0))
@@ -376,44 +393,42 @@ class BayesDuel(Engine):
     # -- questions ------------------------------------------------------------------------------
 
     def _propose(self) -> tuple[int, int]:
-        """Return the pair whose answer says most about which arm is best, among likely ones."""
+        """Return the likely pair whose answer says most about which arm is best.
+
+        Sides are drawn: whoever always says "left" must not seem to agree with the belief.
+        """
         previous = self._course.previous
-        chained = self.chain and previous is not None and self._active[previous]
-        first, second = self._informative(self._active, previous if chained else None)
-        # Sides by chance, or the better arm would mostly be the left one and hide a rater's bias.
-        shuffle = _counters.uniform(self.seed, self._course.step * _counters.STRIDE) < 0.5
-        return (second, first) if shuffle and not chained else (first, second)
+        if self.chain and previous is not None and self._active[previous]:
+            return self._informative(self._active, previous)
+        pair = self._informative(self._active)
+        return pair if self._rng(_SIDES).random() < 0.5 else pair[::-1]
 
     def _informative(self, free: NDArray[np.bool_], first: int | None = None) -> tuple[int, int]:
-        """Return the most informative pair of free arms that were best in a sample."""
+        """Return the most informative pair of a few free arms that were best in a sample."""
         draws = self._drawn() if free is self._active else self._draw(free)
         arms = self._candidates(draws, free, first)
         order = np.argsort(draws.arm, kind="stable")
         utility = np.einsum("cf,fs->cs", self._values[arms], draws.weights[:, order])
-        noise = np.ascontiguousarray(draws.noise[order])
-        group = (
-            np.unique(draws.arm, return_inverse=True)[1][order]
-            if GROUPED
-            else np.arange(len(noise))
-        )
         score = np.full((len(arms) if first is None else 1, len(arms)), -1.0)
         for row, line in enumerate(score):
-            kernels.information(utility, noise, group, row, line)
+            kernels.information(utility, draws.noise[order], draws.arm[order], row, line)
         left, right = np.unravel_index(np.argmax(score), score.shape)
         return int(arms[left]), int(arms[right])
 
     def _candidates(self, draws: Draws, free: NDArray[np.bool_], first: int | None) -> Int64s:
         """Return ``first``, the best arm by its mean, and those of the samples, up to a number."""
-        mean = kernels.best_mean(self._values, self._mean_weights(), free)
-        arms = [*dict.fromkeys([*([] if first is None else [first]), mean, *draws.arm.tolist()])]
+        leading = [] if first is None else [first]
+        if self._learnt.kinds.size:  # before the first answer all means are equal
+            leading.append(kernels.best_mean(self._values, self._mean_weights(), free))
+        arms = [*dict.fromkeys([*leading, *draws.arm.tolist()])]
         if len(arms) < 2:  # all samples agree: let the runner-up have a chance
             others = free.copy()
             others[arms] = False
             arms.append(kernels.best_mean(self._values, self._mean_weights(), others))
         return np.array(arms[:CANDIDATES])
 
-    def _rng(self) -> np.random.Generator:
-        return np.random.default_rng([self.seed, self._course.step])
+    def _rng(self, stream: int) -> np.random.Generator:
+        return np.random.default_rng([self.seed, self._course.step, stream])
 
     # -- samples --------------------------------------------------------------------------------
 
@@ -425,7 +440,7 @@ class BayesDuel(Engine):
         return belief.draws
 
     def _draw(self, free: NDArray[np.bool_]) -> Draws:
-        weights, noise = self._sampled(self._rng(), SAMPLES)
+        weights, noise = self._sampled(self._rng(_SAMPLED), SAMPLES)
         upper, arm = np.empty(free.size, dtype=np.float32), np.empty(SAMPLES, dtype=np.int64)
         kernels.best_arms(self._rough, weights.astype(np.float32), free, upper, arm)
         return Draws(self._course.step, weights, noise, arm, upper)

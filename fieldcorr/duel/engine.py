@@ -517,9 +517,11 @@ class Engine(ABC):
         free = now.terms.allowed & ~now.terms.excluded
         chance = float(_kernels.uniform(self.seed, counter))
         if now.step % 2 == 0 and len(now.shown) < MOST and self.rater.doubtful:
-            best, worst = self.rater.extremes
-            if free[best] and free[worst]:
-                return (best, worst) if chance < 0.5 else (worst, best)
+            left, right = self.rater.extremes
+            if free[left] and free[right]:
+                before = [i for i, j, _ in now.shown if {i, j} == {left, right}]
+                swap = before[-1] == left if before else chance < 0.5
+                return (right, left) if swap else (left, right)
         if chance >= self.repeats:
             return None
         times = Counter(frozenset((i, j)) for i, j, _ in now.shown)

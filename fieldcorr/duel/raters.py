@@ -8,12 +8,12 @@ of 40 : 1 is a false alarm in at most one of 40 sessions, as far as the priors f
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 from statistics import median
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from fieldcorr.correlation.features import features_of
 from fieldcorr.correlation.sources import CorrelationSource
 from fieldcorr.duel._rater_kernels import explain
 from fieldcorr.duel.events import Answer
+from fieldcorr.duel.journal import JournalContent
 
 Shown = tuple[int, int, Answer]
 """Left arm, right arm, and the answer: "left", "right" or "same"."""
@@ -88,8 +89,8 @@ class RaterFigures:
             )
         return None
 
-    def lines(self) -> list[str]:
-        """Return the figures in words, for a person."""
+    def lines(self, seconds: float | None = None) -> list[str]:
+        """Return the figures in words, for a person; ``seconds`` is the time of an answer."""
         decisive = self.answers - self.same
         if not decisive:
             return []
@@ -100,6 +101,8 @@ class RaterFigures:
             text.append(f"{100 * self.foreseen:.0f} % of the answers fit the others")
             odds = math.exp(min(-self.log_odds_chance, 20.0))
             text.append(f"odds {odds:.2g} : 1 against chance")
+        if seconds is not None:
+            text.append(f"an answer took {seconds:.0f} s")
         return text
 
 
@@ -125,15 +128,19 @@ def rater_figures(source: CorrelationSource, shown: Sequence[Shown]) -> RaterFig
     )
 
 
-def answer_seconds(records: Iterable[Mapping[str, Any]]) -> float | None:
-    """Return the median time from the record before to an answer, s; None without any."""
-    times = [(datetime.fromisoformat(record["time"]), record["event"]) for record in records]
-    spent = [
-        (now - before).total_seconds()
-        for (before, _), (now, event) in pairwise(times)
-        if event == "duel"
-    ]
-    return median(spent) if spent else None
+def spent_seconds(content: JournalContent) -> dict[int, float]:
+    """Return the time from the line before, s, of every line of a journal but the first."""
+    times = [(content.header["line"], content.header["time"])]
+    times += [(record["line"], record["time"]) for record in content.records]
+    parsed = [(line, datetime.fromisoformat(time)) for line, time in times]
+    return {line: (now - before).total_seconds() for (_, before), (line, now) in pairwise(parsed)}
+
+
+def answer_seconds(content: JournalContent) -> float | None:
+    """Return the median time that an answer took, s; None without any."""
+    spent = spent_seconds(content)
+    taken = [spent[record["line"]] for record in content.records if record["event"] == "duel"]
+    return median(taken) if taken else None
 
 
 def _agreement(decisive: Sequence[Shown]) -> tuple[int, int]:

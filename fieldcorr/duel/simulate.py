@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from copy import deepcopy
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -285,7 +285,10 @@ class Sessions:
             return
         # A new interpreter each: forking a process that has threads is not safe.
         with ProcessPoolExecutor(
-            min(processes, len(trials)), get_context("spawn"), initializer=_begin, initargs=(self,)
+            min(processes, len(trials)),
+            get_context("spawn"),
+            initializer=_begin,
+            initargs=(replace(self),),  # without what this process has made
         ) as pool:
             yield from pool.map(_go_on, trials)
 

@@ -68,6 +68,10 @@ class Grid:
                 "must be at least 2 and positive"
             )
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Send another process what it needs to make the rest again."""
+        return Grid, (self.side, self.length, self.amplitude)
+
     @property
     def name(self) -> str:
         """What it is, for tables and plots."""
@@ -225,10 +229,10 @@ def _recruited(drive: NDArray[np.float64], rng: np.random.Generator) -> NDArray[
 
 
 def cord_drive(store: "Store") -> NDArray[np.float64]:
-    """Return -V at 64 places of the compared region, (K, 64): what a cathode makes positive."""
+    """Return -V at <= 64 places of the compared region, (K, 64): what a cathode makes positive."""
     weight = store.array("/leadfield/weight")
     rng = np.random.default_rng(0)
-    places = rng.choice(weight.size, 64, replace=False, p=weight / weight.sum())
+    places = rng.choice(weight.size, min(64, weight.size), replace=False, p=weight / weight.sum())
     lead = store.array("/leadfield/potential")[:, np.sort(places)]
     return -np.asarray(np.einsum("ke,ep->kp", store.current, lead))
 

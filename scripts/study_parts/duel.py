@@ -105,7 +105,7 @@ def campaign(sessions: int) -> Iterator[Block]:
 def play_block(block: Block) -> Block:
     """Play the sessions of a block and write their rows, whole or not at all."""
     trials = range(block.first, block.first + BLOCK)
-    steps = {"measure": HALF, "grid": HALF}.get(block.part, STEPS)
+    steps = STEPS if block.part == "regret" else HALF
     world, rater = _world(block.world, block.measure), RATERS[block.rater]
     player = next((p for p in BASELINES if p.algorithm == block.engine), None)
     player = player or Player(block.engine, block.engine)
@@ -282,7 +282,7 @@ def report() -> None:
         "Regret of the recommended arm": regret_table("regret", "regret", STEPS),
         "Regret of the arms played, last ten pairs": regret_table("regret", "eps", STEPS),
         "Calibration of BayesDuel": calibration_table(),
-        "Raters who err: regret of the recommended arm": regret_table("robust", "regret", STEPS),
+        "Raters who err: regret of the recommended arm": regret_table("robust", "regret", HALF),
         "Raters called out": called_table(),
         "Which r: regret of the recommended arm": regret_table("measure", "regret", HALF),
         "The paper's grid: regret of the recommended arm": regret_table("grid", "regret", HALF),
@@ -299,11 +299,17 @@ def main() -> None:
     parser.add_argument("--sessions", type=int, default=200, help="per world and engine")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--minutes", type=float, default=1e9, help="begin no block after these")
+    parser.add_argument("--only", nargs="*", default=[], help="names of engines or parts")
     parser.add_argument("--report", action="store_true", help="only write the tables")
     options = parser.parse_args()
     if not options.report:
         make_stores()
-        play_all(options.sessions, options.processes, 60.0 * options.minutes)
+        chosen = [
+            block
+            for block in campaign(options.sessions)
+            if not options.only or {block.engine, block.part} & set(options.only)
+        ]
+        play_all(chosen, options.processes, 60.0 * options.minutes)
     report()
 
 
@@ -316,9 +322,9 @@ def make_stores() -> None:
             precompute(model, store_path(measure)).close()
 
 
-def play_all(sessions: int, processes: int, seconds: float) -> None:
+def play_all(blocks: list[Block], processes: int, seconds: float) -> None:
     """Play the blocks that have no results yet."""
-    missing = [block for block in campaign(sessions) if not block.path.exists()]
+    missing = [block for block in blocks if not block.path.exists()]
     end, begun = time.monotonic() + seconds, time.monotonic()
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         running: set[Future[Block]] = set()
