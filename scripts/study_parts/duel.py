@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -29,16 +30,23 @@ from fieldcorr.duel.raters import LEAST
 from fieldcorr.duel.simulate import BASELINES, Player, Sessions
 from fieldcorr.duel.trials import Rater
 from fieldcorr.duel.worlds import ElectrodeSpace, Grid, World, utilities
+from study_parts.duel_results import (
+    CALLED,
+    CORE,
+    ENGINES,
+    HALF,
+    MEASURES,
+    RESULTS,
+    STEPS,
+    STOP,
+    TABLES,
+    WORLDS,
+    draw,
+)
 
-RESULTS = Path(__file__).resolve().parent.parent.parent / "results" / "duel"
 SEED = 2026
 BLOCK = 5
-STEPS = (50, 100, 200, 400)
-HALF = STEPS[:2]
-WORLDS = ("linear", "target", "recruitment", "roots", "matern", "magnitude", "smooth", "bumps")
-CORE = ("linear", "target", "recruitment", "matern", "magnitude")
-ENGINES = ("BayesDuel", "CorrDuel", "LinearThompson", "KernelSelfSparring")
-MEASURES = ("potential", "field", "activating")
+PHYSICAL = ("linear", "target", "recruitment", "roots")
 RATERS = {
     "plain": Rater(),
     "10 % flipped": Rater(lapse=0.2),
@@ -49,8 +57,7 @@ RATERS = {
     "coin": Rater(habit="coin"),
     "left": Rater(habit="left"),
 }
-STOP = (0.9, 0.1)
-CALLED = 40
+ERRING = tuple(RATERS)[1:6]
 
 
 @dataclass(frozen=True)
@@ -72,31 +79,31 @@ class Block:
 
 
 def campaign(sessions: int) -> Iterator[Block]:
-    """Yield every block, the most wanted first: all worlds advance together."""
-    for first in range(0, sessions, BLOCK):
-        for world in WORLDS:
-            for engine in ENGINES:
-                yield Block("regret", world, engine, "plain", first)
-        if first < sessions // 2:
+    """Yield every block, in rounds: whenever it is stopped, everything has come about as far."""
+    both = "BayesDuel", "CorrDuel"
+    for turn, first in enumerate(range(0, sessions, BLOCK)):
+        for world, engine in product(WORLDS, ENGINES):
+            yield Block("regret", world, engine, "plain", first)
+        if turn % 2 == 0:
+            yield from _about_raters(first // 2, both)
             for world in CORE:
-                for engine in ("BayesDuel", "CorrDuel"):
-                    yield Block("raters", world, engine, "plain", first)
-                    if world == "linear":
-                        yield Block("raters", world, engine, "coin", first)
-                        yield Block("raters", world, engine, "left", first)
-                yield Block("stop", world, "BayesDuel", "plain", first)
-        if first < sessions // 4:
-            for rater in list(RATERS)[1:6]:
-                for world in CORE:
-                    for engine in ("BayesDuel", "CorrDuel"):
-                        yield Block("robust", world, engine, rater, first)
-            for measure in MEASURES:
-                for world in ("linear", "target", "recruitment", "roots"):
-                    for engine in ("BayesDuel", "CorrDuel"):
-                        yield Block("measure", world, engine, "plain", first, measure)
+                yield Block("stop", world, "BayesDuel", "plain", first // 2)
+        if turn % 4 == 0:
+            for rater, world, engine in product(ERRING, CORE, both):
+                yield Block("robust", world, engine, rater, first // 4)
+            for measure, world, engine in product(MEASURES, PHYSICAL, both):
+                yield Block("measure", world, engine, "plain", first // 4, measure)
         for fold in range(5):
-            for engine in ("BayesDuel", "CorrDuel", *(player.algorithm for player in BASELINES)):
+            for engine in both:
                 yield Block("grid", "grid", engine, "plain", 5 * first + BLOCK * fold)
+
+
+def _about_raters(first: int, engines: tuple[str, ...]) -> Iterator[Block]:
+    for engine in engines:
+        for rater in ("coin", "left"):
+            yield Block("raters", "linear", engine, rater, first)
+        for world in CORE:
+            yield Block("raters", world, engine, "plain", first)
 
 
 # -- one block ------------------------------------------------------------------------------------
@@ -182,127 +189,20 @@ def store_path(measure: str) -> Path:
     return RESULTS / f"{measure}.h5"
 
 
-# -- tables ---------------------------------------------------------------------------------------
-
-
-Group = tuple[str, str, str, str]
-"""World, engine, rater, measure."""
-
-
-def rows_of(part: str) -> dict[Group, list[dict[str, Any]]]:
-    """Return the finished rows of a part, by what they are about."""
-    found: dict[Group, list[dict[str, Any]]] = {}
-    for path in sorted((RESULTS / part).rglob("*.csv")):
-        with path.open(newline="") as file:
-            group = path.relative_to(RESULTS / part).parts[:4]
-            found.setdefault(group, []).extend(csv.DictReader(file))  # type: ignore[arg-type]
-    return found
-
-
-def figure(rows: list[dict[str, Any]], column: str, t: int) -> tuple[float, float, int]:
-    """Return mean, standard error and number of sessions of a column after t answers."""
-    values = np.array([float(row[column]) for row in rows if int(row["t"]) == t])
-    if not values.size:
-        return np.nan, np.nan, 0
-    return float(values.mean()), float(values.std() / np.sqrt(max(values.size - 1, 1))), values.size
-
-
-def text(value: tuple[float, float, int]) -> str:
-    """Return a mean with its standard error, without the leading zeros."""
-    mean, error, count = value
-    return f"{mean:.3f} ± {error:.3f}".replace("0.", ".") if count else ""
-
-
-def table(heading: list[str], lines: list[list[str]]) -> str:
-    """Return a Markdown table."""
-    rows = [heading, ["---"] * len(heading), *lines]
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
-
-
-def regret_table(part: str, column: str, steps: tuple[int, ...]) -> str:
-    """Return regret at some steps, one line per world, engine, and rater or measure."""
-    lines = []
-    case = {"robust": 2, "measure": 3}.get(part)
-    for group, rows in sorted(rows_of(part).items(), key=_order):
-        count = len({row["trial"] for row in rows})
-        beside = [] if case is None else [group[case].replace("-", " ")]
-        figures = [text(figure(rows, column, t)) for t in steps]
-        lines.append([group[0], *beside, group[1], str(count), *figures])
-    heading = ["world", *([] if case is None else ["case"]), "engine", "sessions"]
-    return table([*heading, *(f"T = {t}" for t in steps)], lines)
-
-
-def _order(item: tuple[Group, Any]) -> tuple[int, str, str, int]:
-    world, engine, rater, measure = item[0]
-    places = [*WORLDS, "grid"], [*ENGINES, *(player.algorithm for player in BASELINES)]
-    return places[0].index(world), rater, measure, places[1].index(engine)
-
-
-def calibration_table() -> str:
-    """Return coverage of 90 % intervals, expected and true regret, and of the stopping rule."""
-    lines, stopped = [], rows_of("stop")
-    for group, rows in sorted(rows_of("regret").items(), key=_order):
-        if group[1] != "BayesDuel":
-            continue
-        line = [group[0]]
-        for t in (100, 400):
-            line += [f"{100 * figure(rows, 'covered', t)[0]:.0f} %",
-                     f"{100 * figure(rows, 'covered set', t)[0]:.0f} %"]  # fmt: skip
-        both = (figure(rows, column, 100)[0] for column in ("expected regret", "regret"))
-        line.append(" / ".join(f"{value:.3f}" for value in both))
-        ends = stopped.get(group, [])
-        met = [row for row in ends if int(row["t"]) < STEPS[-1]]
-        held = [float(row["regret"]) <= STOP[1] for row in met]
-        line.append(f"{len(met)} of {len(ends)}")
-        line.append(f"{100 * np.mean(held):.0f} %" if met else "")
-        line.append(f"{np.median([int(row['t']) for row in met]):.0f}" if met else "")
-        lines.append(line)
-    heading = ["world", "all arms, T = 100", "set", "all arms, T = 400", "set"]
-    heading += ["regret at 100, expected / true", "stopped", "rule held", "answers, median"]
-    return table(heading, lines)
-
-
-def called_table() -> str:
-    """Return how often a rater was called out."""
-    lines = []
-    for group, rows in sorted(rows_of("raters").items(), key=_order):
-        called = np.array([int(row["called"]) for row in rows])
-        by = [f"{100 * np.mean((called > 0) & (called <= t)):.0f} %" for t in (CALLED, STEPS[1])]
-        honest = group[2] == "plain"
-        rater = f"honest, {group[0]}" if honest else group[2]
-        repeated = f"{np.mean([int(row['repeated']) for row in rows]):.1f}"
-        lines.append([rater, group[1], str(len(rows)), by[0], by[1] if honest else "", repeated])
-    return table(["rater", "engine", "sessions", f"called out by answer {CALLED}",
-                  f"by answer {STEPS[1]}", "repeated pairs"], lines)  # fmt: skip
-
-
-def report() -> None:
-    """Write every table to ``results/duel.md``."""
-    parts = {
-        "Regret of the recommended arm": regret_table("regret", "regret", STEPS),
-        "Regret of the arms played, last ten pairs": regret_table("regret", "eps", STEPS),
-        "Calibration of BayesDuel": calibration_table(),
-        "Raters who err: regret of the recommended arm": regret_table("robust", "regret", HALF),
-        "Raters called out": called_table(),
-        "Which r: regret of the recommended arm": regret_table("measure", "regret", HALF),
-        "The paper's grid: regret of the recommended arm": regret_table("grid", "regret", HALF),
-        "The paper's grid: regret of the arms played": regret_table("grid", "eps", HALF),
-    }
-    written = "\n\n".join(f"## {title}\n\n{content}" for title, content in parts.items())
-    (RESULTS.parent / "duel.md").write_text(written + "\n")
-    print(written)
-
-
 def main() -> None:
-    """Make the stores, play what is missing, write the tables."""
+    """Make the stores, play what is missing, draw what is there; or print one table."""
     parser = argparse.ArgumentParser(prog="scripts/study duel", description=__doc__.splitlines()[0])
     parser.add_argument("--sessions", type=int, default=200, help="per world and engine")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--minutes", type=float, default=1e9, help="begin no block after these")
     parser.add_argument("--only", nargs="*", default=[], help="names of engines or parts")
-    parser.add_argument("--report", action="store_true", help="only write the tables")
+    parser.add_argument("--show", choices=TABLES, help="only print a table of what is finished")
+    parser.add_argument("--draw", action="store_true", help="only draw what is finished")
     options = parser.parse_args()
-    if not options.report:
+    if options.show:
+        print(TABLES[options.show]())
+        return
+    if not options.draw:
         make_stores()
         chosen = [
             block
@@ -310,7 +210,7 @@ def main() -> None:
             if not options.only or {block.engine, block.part} & set(options.only)
         ]
         play_all(chosen, options.processes, 60.0 * options.minutes)
-    report()
+    draw()
 
 
 def make_stores() -> None:
