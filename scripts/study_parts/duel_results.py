@@ -159,9 +159,8 @@ def _draw_worlds(column: str) -> Any:
     figure_.supylabel(f"regret of the {what}", fontsize=SMALL + 1)
     figure_.supxlabel("answers", fontsize=SMALL + 1)
     handles, labels = panels[0].get_legend_handles_labels()
-    place = {"loc": "upper center", "ncols": len(ENGINES)}
+    place = {"loc": "outside upper center", "ncols": len(ENGINES)}
     figure_.legend(handles, labels, frameon=False, fontsize=SMALL, **place)
-    figure_.subplots_adjust(left=0.08, right=0.98, bottom=0.11, top=0.86, hspace=0.25, wspace=0.1)
     return figure_
 
 
