@@ -417,14 +417,14 @@ class BayesDuel(Engine):
 
     def _candidates(self, draws: Draws, free: NDArray[np.bool_], first: int | None) -> Int64s:
         """Return ``first``, the best arm by its mean, and those of the samples, up to a number."""
-        leading = [] if first is None else [first]
-        if self._learnt.kinds.size:  # before the first answer all means are equal
-            leading.append(kernels.best_mean(self._values, self._mean_weights(), free))
+        leading, weights = [] if first is None else [first], self._mean_weights()
+        if np.abs(weights).max() > 1e-9:  # else all means are equal, and rounding would choose
+            leading.append(kernels.best_mean(self._values, weights, free))
         arms = [*dict.fromkeys([*leading, *draws.arm.tolist()])]
         if len(arms) < 2:  # all samples agree: let the runner-up have a chance
             others = free.copy()
             others[arms] = False
-            arms.append(kernels.best_mean(self._values, self._mean_weights(), others))
+            arms.append(kernels.best_mean(self._values, weights, others))
         return np.array(arms[:CANDIDATES])
 
     def _rng(self, stream: int) -> np.random.Generator:

@@ -1,9 +1,10 @@
 """A session that is killed again and again, and the client that goes on with it.
 
-Run as a program: ``python -m tests.duel.killing JOURNAL KILLS SEED ALGORITHM``. Each session is a process of
-its own, forked from one that has everything loaded, so that a kill costs milliseconds. The client
-answers through pipes and kills at random moments; after a kill it repeats the answer that was not
-acknowledged. It prints one JSON object: what it meant to say, and what was acknowledged.
+Run as a program: ``python -m tests.duel.killing JOURNAL KILLS SEED ALGORITHM``. Each session is a
+process of its own, forked from one that has everything loaded, so that a kill costs milliseconds.
+The client answers through pipes and kills at random moments; after a kill it repeats the answer
+that was not acknowledged. It prints one JSON object: what it meant to say, and what was
+acknowledged.
 """
 
 import json

@@ -32,8 +32,8 @@ def chance(u: Float64s, kind: int, noise: float, lapse: float, band: float) -> F
     lose = normal_below((-u - band) / noise)
     idle = 2.0 * normal_below(np.array([-band / noise]))[0]
     if kind == kernels.WIN:
-        return (1.0 - lapse) * win + lapse * idle / 2.0
-    return (1.0 - lapse) * (1.0 - win - lose) + lapse * (1.0 - idle)
+        return np.asarray((1.0 - lapse) * win + lapse * idle / 2.0)
+    return np.asarray((1.0 - lapse) * (1.0 - win - lose) + lapse * (1.0 - idle))
 
 
 # -- inference -------------------------------------------------------------------------------------
@@ -85,12 +85,12 @@ def walked(
 
     w = 0.1 * rng.standard_normal((x.shape[1], 400))
     density, kept = log_density(w), []
-    for step in range(2500):
+    for step in range(1500):
         trial = w + 0.6 * rng.standard_normal(w.shape)
         other = log_density(trial)
         taken = np.log(rng.random(w.shape[1])) < other - density
         w, density = np.where(taken, trial, w), np.where(taken, other, density)
-        if step >= 500 and step % 5 == 0:
+        if step >= 300 and step % 5 == 0:
             kept.append(x @ w)
     u = np.concatenate(kept, axis=1)
     return np.asarray(u.mean(axis=1)), np.asarray(u.std(axis=1))
