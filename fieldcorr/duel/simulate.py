@@ -148,8 +148,7 @@ class Experiment:
                     *(f"{mean[t - 1]:.3f}" for t in steps),
                     f"{outcome.deviation[-1]:.3f}",
                     f"{outcome.returned.mean():.3f} \u00b1 {standard_error(outcome.returned):.3f}",
-                    f"{outcome.left.mean():.0f}",
-                    f"{100 * outcome.kept.mean():.0f} %",
+                    *_set_figures(outcome),
                 ]
             )
         return heading, rows
@@ -177,6 +176,13 @@ class Experiment:
             for t, (mean, deviation) in enumerate(pairs, start=1):
                 writer.writerow([outcome.player.name, t, f"{mean:.6f}", f"{deviation:.6f}"])
         write_file(path, file.getvalue())
+
+
+def _set_figures(outcome: Outcome) -> tuple[str, str]:
+    """Return how many arms are left and how often the best is one of them, if the engine tells."""
+    if np.isnan(outcome.left).any():
+        return "", ""
+    return f"{outcome.left.mean():.0f}", f"{100 * outcome.kept.mean():.0f} %"
 
 
 def standard_error(values: NDArray[np.float64]) -> float:
