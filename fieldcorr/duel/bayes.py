@@ -452,12 +452,10 @@ class BayesDuel(Engine):
         has mean m and covariance V, without a root of V, whose rows would depend on a basis.
         """
         belief = self._learnt
+        last = belief.who[-1] if belief.who.size else belief.rater
         places = (np.arange(count) + rng.random()) / count
-        shares = np.searchsorted(np.cumsum(self._model_weights()), places).clip(
-            max=len(self._models) - 1
-        )
-        order = rng.permutation(count)
-        shares = shares[order]
+        edges = np.cumsum(self._model_weights())[:-1]
+        shares = np.searchsorted(edges, places)[rng.permutation(count)]
         axes = rng.standard_normal((self._mixing.shape[0], count))
         base = np.empty((self._values.shape[1], count))
         kernels.mix(self._mixing, axes, base)
@@ -474,7 +472,7 @@ class BayesDuel(Engine):
             kernels.sample(self._values, columns, scale, belief.arms, pull, start, posterior.mean,
                            posterior.covariance)  # fmt: skip
             out[columns[:, None], mine] = scale[:, None] * start
-            noise[mine] = self._rater_numbers(m)[belief.rater, 0]
+            noise[mine] = self._rater_numbers(m)[last, 0]
         return out, noise
 
     def _gaps(self) -> Float64s:

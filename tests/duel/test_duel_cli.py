@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from fieldcorr.cli import build_app
-from fieldcorr.duel import as_source, read_session
+from fieldcorr.duel import Session, as_source, read_session
 from fieldcorr.duel.drawing import draw_array, draw_pair
 from fieldcorr.store import open_store
 from tests.store.synthetic import make_store, values
@@ -281,13 +281,17 @@ def test_options_reach_the_engine(tmp_path: Path, small_store: Path) -> None:
 def test_a_session_stops_by_its_rule_and_teaches_another(tmp_path: Path, small_store: Path) -> None:
     first, second, lesson = (tmp_path / name for name in ("a", "b", "lesson.json"))
     new = [small_store, "--horizon", 60, "--seed", 1]
-    assert invoke("new", first, *new, "--stop", "0.3,0.4").exit_code == 0
-    done = invoke("run", first, lines="left\n" * 60)
-    assert "answers to go" in done.stdout
+    assert invoke("new", first, *new, "--stop", "0.5,0.3").exit_code == 0
+    assert "answers to go" in invoke("run", first, lines="skip\n").stdout
+    with open_store(small_store) as store, Session.open(first, store) as session:
+        engine, utility = session.engine, store.embedding[:, 0]
+        while not engine.done:
+            left, right = engine.ask()
+            engine.answer("left" if utility[left] > utility[right] else "right")
     record = json.loads(invoke("status", first, "--json").stdout)
     assert record["done"]
     assert record["progress"]["duels"] < 60
-    assert record["outlook"]["sure"] >= record["outlook"]["stop_at"] == 0.3
+    assert record["outlook"]["sure"] >= record["outlook"]["stop_at"] == 0.5
     assert invoke("export", first, "-o", lesson, "--what", "lesson").exit_code == 0
     taught = invoke("new", second, *new, "--prior", lesson, "--prior-weight", "0.5")
     assert taught.exit_code == 0, taught.stderr

@@ -342,7 +342,8 @@ class Disk:
     def _move(self, name: str, original: Any) -> Any:
         def move(source: Any, target: Any) -> None:
             if Path(target) == self.output:
-                self.events.append(name)
+                there = name == "link" or self.output.exists()
+                self.events.append(name if there else "replace of what is gone")
             original(source, target)
 
         return move
