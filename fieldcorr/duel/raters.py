@@ -33,18 +33,23 @@ LEAST, MOST = 10, 80
 CHANCE, ONE_SIDE = math.log(40.0), math.log(400.0)
 """Log odds against an honest rater at which a warning is given; one side shows at once."""
 
-DOUBT = 1.0
+DOUBT = 2.0
 """Log odds in favour of an honest rater below which questions are added to find out."""
 
 _AMPLITUDES = (1.0, 2.0)  # prior standard deviation of the utility, squared
 _NOISE = 0.5  # variance of the noise on a difference
 _NUGGET = 1e-6
-_BANK: tuple[Mapping[str, float], ...] = (
-    {"field": 1.0},
-    {"current": 1.0},
-    {"field": 0.3, "near": 0.7},
-    {"field": 0.25, "near": 0.25, "current": 0.25, "strength": 0.25},
+_BANK: tuple[tuple[Mapping[str, float], int], ...] = (
+    ({"field": 1.0}, 1),
+    ({"field": 1.0}, 2),
+    ({"current": 1.0}, 1),
+    ({"field": 0.3, "near": 0.7}, 1),
+    ({"field": 0.25, "near": 0.25, "current": 0.25, "strength": 0.25}, 1),
 )
+"""Prior variance of the groups of features, and the power of their covariance.
+
+The second power is for utilities that do not change with polarity.
+"""
 
 
 @dataclass(frozen=True)
@@ -168,24 +173,21 @@ def _honest(
 ) -> tuple[float, float, NDArray[np.float64]]:
     """Return the log evidence of a utility, the share foreseen, and the means of all 2 n arms."""
     features, evidence, foreseen, values = features_of(source), [], [], []
-    arms = np.concatenate((winner, loser))
-    for groups in _BANK:
-        known = {name: w for name, w in groups.items() if name in features.groups}
+    arms, n = np.concatenate((winner, loser)), len(winner)
+    for groups, power in _BANK:
+        known = [(features.groups[g], w) for g, w in groups.items() if g in features.groups]
         if not known:
             continue
-        rows = np.concatenate(
-            [math.sqrt(w) * features.values[arms, features.groups[g]] for g, w in known.items()],
-            axis=1,
-        )
-        difference = (rows[: len(winner)] - rows[len(winner) :]) / math.sqrt(_NOISE)
-        gram = np.einsum("if,jf->ij", difference, difference)
+        rows = np.concatenate([math.sqrt(w) * features.values[arms, g] for g, w in known], axis=1)
+        # Of utilities with utilities, then with differences, then of differences.
+        similar = np.einsum("if,jf->ij", rows, rows) ** power / _NOISE
+        beside = similar[:, :n] - similar[:, n:]
+        gram = beside[:n] - beside[n:]
         for amplitude in _AMPLITUDES:
-            covariance = amplitude * gram + _NUGGET * np.eye(len(gram))
-            alpha, without = np.empty((2, len(gram)))
-            evidence.append(explain(covariance, alpha, without))
+            alpha, without = np.empty((2, n))
+            evidence.append(explain(amplitude * gram + _NUGGET * np.eye(n), alpha, without))
             foreseen.append(np.mean(without > 0.0))
-            weights = amplitude * np.einsum("if,i->f", difference, alpha)
-            values.append(np.einsum("kf,f->k", rows, weights))
+            values.append(amplitude * np.einsum("ki,i->k", beside, alpha))
     top = max(evidence)
     share = np.exp(np.array(evidence) - top)
     total = top + math.log(share.mean())
