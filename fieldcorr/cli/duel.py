@@ -201,7 +201,7 @@ def run(
         except KeyboardInterrupt:
             _say("\n")
         note(
-            f"Everything recorded is in {journal}, {session.journal.lines} lines; "
+            f"Everything recorded is in {journal}, {session.journal.end}; "
             f"go on with: fieldcorr duel run {journal}"
         )
 
@@ -234,9 +234,15 @@ def status(
         show(printable(f"{type(engine).__name__} on {name}, seed {engine.seed}"))
         show(settings_text(engine.settings))
         show(printable(result_text(engine)))
+<<<<<<< HEAD
         if said := engine.rater.lines(answer_seconds(content)):
             show(f"Rater: {'; '.join(said)}.")
         show(f"The journal has {content.lines} lines.")
+=======
+        show(f"The journal has {content.lines} lines, check {content.check}.")
+        if content.header["store"].get("hash") != engine.source.fingerprint():
+            show("The store was computed again since; what defines r agrees.")
+>>>>>>> bayes
     if engine.warning:
         show(f"Warning: {engine.warning}.")
     if content.torn and not running:
@@ -298,14 +304,19 @@ def export(
         if what == "lesson":
             if not isinstance(engine, BayesDuel):
                 raise ExportError(f"{journal}: {type(engine).__name__} learns no utility to export")
-            write_file(output, json.dumps(engine.lesson))
+            write_file(output, json.dumps(engine.lesson), force=force)
             note(f"{output}: {engine.duels} comparisons")
             return
+<<<<<<< HEAD
         if what == "survivors":
             rows = survivor_rows(engine)
         else:
             rows = [rater_row(engine, content)] if what == "rater" else duel_rows(engine, content)
         write_rows(rows, output)
+=======
+        rows = survivor_rows(engine) if what == "survivors" else duel_rows(engine, content)
+        write_rows(rows, output, force=force)
+>>>>>>> bayes
     note(f"{output}: {len(rows)} rows")
 
 
@@ -346,6 +357,7 @@ def _status_record(engine: Engine, content: JournalContent, *, running: bool) ->
         "progress": asdict(engine.progress),
         "answers": engine.answers,
         "lines": content.lines,
+        "check": content.check,
         "done": engine.done,
         "outlook": engine.outlook,
         "warning": engine.warning,

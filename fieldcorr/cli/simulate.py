@@ -15,7 +15,11 @@ import typer
 from fieldcorr.cli._common import ThreadsOption, command_group, note, progress, show_table
 from fieldcorr.cli.duel import parse_pairs
 from fieldcorr.errors import DuelError, ExportError
+<<<<<<< HEAD
 from fieldcorr.files import refuse_existing
+=======
+from fieldcorr.files import refuse_existing, write_beside
+>>>>>>> bayes
 
 if TYPE_CHECKING:
     from fieldcorr.duel.simulate import Player
@@ -87,6 +91,7 @@ Settings = Annotated[
 ]
 Csv = Annotated[Path | None, typer.Option(metavar="FILE", help="Write mean and deviation.")]
 Plot = Annotated[Path | None, typer.Option(metavar="FILE", help="Draw regret: .png, .svg, .pdf.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
 
 
 @group.command("paper")
@@ -109,6 +114,7 @@ def paper(
     table: Table = None,
     force: Force = False,
     plot: Plot = None,
+    force: Force = False,
     threads: ThreadsOption = None,
 ) -> None:
     """Repeat the paper's simulation: a Gaussian process on a grid, five algorithms.
@@ -124,10 +130,17 @@ def paper(
     """
     from fieldcorr.duel.worlds import Grid
 
+<<<<<<< HEAD
     given: dict[str, Any] = {"trials": trials, "horizon": horizon, "length": length, "side": side}
     given |= {"amplitude": amplitude, "noise": noise, "seed": seed, "engines": engine}
     pairs = {"options": parse_pairs(option, delta=delta), "rater": parse_pairs(rater)}
     chosen = _merged(PAPER, settings, given, pairs)
+=======
+    _refuse(csv, plot, force=force, inputs=[settings])
+    given = {"trials": trials, "horizon": horizon, "length": length, "side": side}
+    given |= {"amplitude": amplitude, "noise": noise, "seed": seed}
+    chosen = _merged(PAPER, settings, given, parse_pairs(option, delta=delta))
+>>>>>>> bayes
     world = Grid(side=chosen["side"], length=chosen["length"], amplitude=chosen["amplitude"])
     _play(world, chosen, threads, csv, plot, Output(table, force))
 
@@ -158,6 +171,7 @@ def store_command(
     table: Table = None,
     force: Force = False,
     plot: Plot = None,
+    force: Force = False,
     threads: ThreadsOption = None,
 ) -> None:
     """Play on the configurations of a store, with random utilities over them.
@@ -177,6 +191,7 @@ def store_command(
     from fieldcorr.duel.worlds import ElectrodeSpace
     from fieldcorr.store import open_store
 
+<<<<<<< HEAD
     given: dict[str, Any] = {"trials": trials, "horizon": horizon, "length": length}
     given |= {
         "utility": utility,
@@ -187,6 +202,12 @@ def store_command(
     }
     pairs = {"options": parse_pairs(option, delta=delta), "rater": parse_pairs(rater)}
     chosen = _merged(STORE, settings, given, pairs)
+=======
+    _refuse(csv, plot, force=force, inputs=[settings, store])
+    given = {"trials": trials, "horizon": horizon, "length": length, "utility": utility}
+    given |= {"amplitude": amplitude, "noise": noise, "seed": seed}
+    chosen = _merged(STORE, settings, given, parse_pairs(option, delta=delta))
+>>>>>>> bayes
     with open_store(store) as opened:
         shape = {key: chosen[key] for key in ("length", "amplitude")}
         world = ElectrodeSpace.of_store(opened, chosen["utility"], **shape)
@@ -219,8 +240,21 @@ def _merged(
     return merged | {key: {**file.get(key, {}), **own} for key, own in pairs.items()}
 
 
+<<<<<<< HEAD
 def players(options: Mapping[str, Any], engines: Sequence[str] = ()) -> list[Player]:
     """Return the players named; without names, CorrDuel, its printed listing and the baselines."""
+=======
+def _refuse(*outputs: Path | None, force: bool, inputs: Sequence[Path | None]) -> None:
+    """Refuse to replace files before time is spent on what would be written to them."""
+    read = [path for path in inputs if path]
+    for path in outputs:
+        if path:
+            refuse_existing(path, error=ExportError, force=force, inputs=read)
+
+
+def players(options: Mapping[str, Any]) -> list[Player]:
+    """Return CorrDuel with these options, the paper's three baselines, and the printed listing."""
+>>>>>>> bayes
     from fieldcorr.duel import DuelOptions
     from fieldcorr.duel.simulate import BASELINES, PRINTED, Player
 
@@ -284,10 +318,14 @@ def _play(
         write_rows(experiment.rows(), table.path)
         note(f"wrote {table.path}")
     if csv is not None:
-        experiment.write_csv(csv)
+        experiment.write_csv(csv, force=True)
         note(f"wrote {csv}")
     if plot is not None:
         from fieldcorr.plot import regret
 
-        regret(experiment).savefig(plot)
+        with write_beside(plot, error=ExportError, force=True) as draft:
+            try:
+                regret(experiment).savefig(draft)
+            except ValueError as error:  # an ending that matplotlib does not know
+                raise ExportError(f"{plot}: cannot be drawn: {error}") from error
         note(f"wrote {plot}")

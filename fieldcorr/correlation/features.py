@@ -12,7 +12,6 @@ Eigenfeatures come from a pivoted Cholesky factor, so any K will do. Every colum
 all arms share cannot be seen in duels), every group a mean squared length of 1.
 """
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
@@ -47,13 +46,6 @@ class Features:
     values: Float64s
     mixing: Float64s
     groups: dict[str, slice]
-
-    @property
-    def fingerprint(self) -> str:
-        """A sha256 that tells these features from others."""
-        digest = hashlib.sha256(repr(sorted(self.groups.items(), key=str)).encode())
-        digest.update(np.round(self.values, 6).astype(np.float32).data)
-        return digest.hexdigest()
 
 
 _KNOWN: "WeakKeyDictionary[CorrelationSource, Features]" = WeakKeyDictionary()

@@ -51,7 +51,8 @@ def moments(
         second = -upper * _density(upper) / (spread * spread)
     else:
         lower = (-mean - band) / spread
-        z = 1.0 - _below(upper) - _below(lower)
+        # Both in the lower tail, where their difference keeps its digits.
+        z = _below(-max(upper, lower)) - _below(min(upper, lower))
         first = (_density(lower) - _density(upper)) / spread
         second = (lower * _density(lower) + upper * _density(upper)) / (spread * spread)
         lazy = 1.0 - 2.0 * lazy

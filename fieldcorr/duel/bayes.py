@@ -110,6 +110,9 @@ class Belief:
             raters=[*self.raters],
         )
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Belief":
+        return self.copy()
+
 
 class BayesDuel(Engine):
     """Duels that learn a utility.

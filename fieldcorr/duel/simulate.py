@@ -153,6 +153,7 @@ class Experiment:
             )
         return heading, rows
 
+<<<<<<< HEAD
     def rows(self) -> list[Row]:
         """Return one row per player, trial and checkpoint; eps is the mean of the last 10 pairs."""
         rows: list[Row] = []
@@ -166,6 +167,13 @@ class Experiment:
 
     def write_csv(self, path: Path) -> None:
         """Write mean and deviation per player and step; settings as comment lines above."""
+=======
+    def write_csv(self, path: Path, *, force: bool = False) -> None:
+        """Write mean and deviation per player and step; settings as comment lines above.
+
+        ``force`` replaces an existing file.
+        """
+>>>>>>> bayes
         file = io.StringIO()
         for key, value in self.settings.items():
             file.write(f"# {key}: {value}\n")
@@ -175,7 +183,7 @@ class Experiment:
             pairs = zip(outcome.mean, outcome.deviation, strict=True)
             for t, (mean, deviation) in enumerate(pairs, start=1):
                 writer.writerow([outcome.player.name, t, f"{mean:.6f}", f"{deviation:.6f}"])
-        write_file(path, file.getvalue())
+        write_file(path, file.getvalue(), force=force)
 
 
 def _set_figures(outcome: Outcome) -> tuple[str, str]:

@@ -29,11 +29,11 @@ def normal_below(x: Float64s) -> Float64s:
 def chance(u: Float64s, kind: int, noise: float, lapse: float, band: float) -> Float64s:
     """Return P(answer | u), the definition."""
     win = normal_below((u - band) / noise)
-    lose = normal_below((-u - band) / noise)
+    tie = normal_below((band - np.abs(u)) / noise) - normal_below((-band - np.abs(u)) / noise)
     idle = 2.0 * normal_below(np.array([-band / noise]))[0]
     if kind == kernels.WIN:
         return np.asarray((1.0 - lapse) * win + lapse * idle / 2.0)
-    return np.asarray((1.0 - lapse) * (1.0 - win - lose) + lapse * (1.0 - idle))
+    return np.asarray((1.0 - lapse) * tie + lapse * (1.0 - idle))
 
 
 # -- inference -------------------------------------------------------------------------------------
