@@ -234,15 +234,11 @@ def status(
         show(printable(f"{type(engine).__name__} on {name}, seed {engine.seed}"))
         show(settings_text(engine.settings))
         show(printable(result_text(engine)))
-<<<<<<< HEAD
         if said := engine.rater.lines(answer_seconds(content)):
             show(f"Rater: {'; '.join(said)}.")
-        show(f"The journal has {content.lines} lines.")
-=======
         show(f"The journal has {content.lines} lines, check {content.check}.")
         if content.header["store"].get("hash") != engine.source.fingerprint():
             show("The store was computed again since; what defines r agrees.")
->>>>>>> bayes
     if engine.warning:
         show(f"Warning: {engine.warning}.")
     if content.torn and not running:
@@ -307,16 +303,11 @@ def export(
             write_file(output, json.dumps(engine.lesson), force=force)
             note(f"{output}: {engine.duels} comparisons")
             return
-<<<<<<< HEAD
         if what == "survivors":
             rows = survivor_rows(engine)
         else:
             rows = [rater_row(engine, content)] if what == "rater" else duel_rows(engine, content)
-        write_rows(rows, output)
-=======
-        rows = survivor_rows(engine) if what == "survivors" else duel_rows(engine, content)
         write_rows(rows, output, force=force)
->>>>>>> bayes
     note(f"{output}: {len(rows)} rows")
 
 

@@ -8,18 +8,14 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fieldcorr.cli._common import ThreadsOption, command_group, note, progress, show_table
 from fieldcorr.cli.duel import parse_pairs
 from fieldcorr.errors import DuelError, ExportError
-<<<<<<< HEAD
-from fieldcorr.files import refuse_existing
-=======
 from fieldcorr.files import refuse_existing, write_beside
->>>>>>> bayes
 
 if TYPE_CHECKING:
     from fieldcorr.duel.simulate import Player
@@ -80,7 +76,6 @@ Table = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Write one row per trial and checkpoint: .csv or .json."),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace an existing table.")]
 Options = Annotated[
     list[str] | None,
     typer.Option("--option", metavar="KEY=VALUE", help="Any option of CorrDuel. May be repeated."),
@@ -112,7 +107,6 @@ def paper(
     settings: Settings = None,
     csv: Csv = None,
     table: Table = None,
-    force: Force = False,
     plot: Plot = None,
     force: Force = False,
     threads: ThreadsOption = None,
@@ -130,19 +124,13 @@ def paper(
     """
     from fieldcorr.duel.worlds import Grid
 
-<<<<<<< HEAD
+    _refuse(csv, plot, table, force=force, inputs=[settings])
     given: dict[str, Any] = {"trials": trials, "horizon": horizon, "length": length, "side": side}
     given |= {"amplitude": amplitude, "noise": noise, "seed": seed, "engines": engine}
     pairs = {"options": parse_pairs(option, delta=delta), "rater": parse_pairs(rater)}
     chosen = _merged(PAPER, settings, given, pairs)
-=======
-    _refuse(csv, plot, force=force, inputs=[settings])
-    given = {"trials": trials, "horizon": horizon, "length": length, "side": side}
-    given |= {"amplitude": amplitude, "noise": noise, "seed": seed}
-    chosen = _merged(PAPER, settings, given, parse_pairs(option, delta=delta))
->>>>>>> bayes
     world = Grid(side=chosen["side"], length=chosen["length"], amplitude=chosen["amplitude"])
-    _play(world, chosen, threads, csv, plot, Output(table, force))
+    _play(world, chosen, threads, csv, plot, table)
 
 
 @group.command("store")
@@ -169,7 +157,6 @@ def store_command(
     settings: Settings = None,
     csv: Csv = None,
     table: Table = None,
-    force: Force = False,
     plot: Plot = None,
     force: Force = False,
     threads: ThreadsOption = None,
@@ -191,7 +178,7 @@ def store_command(
     from fieldcorr.duel.worlds import ElectrodeSpace
     from fieldcorr.store import open_store
 
-<<<<<<< HEAD
+    _refuse(csv, plot, table, force=force, inputs=[settings, store])
     given: dict[str, Any] = {"trials": trials, "horizon": horizon, "length": length}
     given |= {
         "utility": utility,
@@ -202,16 +189,10 @@ def store_command(
     }
     pairs = {"options": parse_pairs(option, delta=delta), "rater": parse_pairs(rater)}
     chosen = _merged(STORE, settings, given, pairs)
-=======
-    _refuse(csv, plot, force=force, inputs=[settings, store])
-    given = {"trials": trials, "horizon": horizon, "length": length, "utility": utility}
-    given |= {"amplitude": amplitude, "noise": noise, "seed": seed}
-    chosen = _merged(STORE, settings, given, parse_pairs(option, delta=delta))
->>>>>>> bayes
     with open_store(store) as opened:
         shape = {key: chosen[key] for key in ("length", "amplitude")}
         world = ElectrodeSpace.of_store(opened, chosen["utility"], **shape)
-        _play(world, chosen, threads, csv, plot, Output(table, force))
+        _play(world, chosen, threads, csv, plot, table)
 
 
 def _merged(
@@ -240,10 +221,6 @@ def _merged(
     return merged | {key: {**file.get(key, {}), **own} for key, own in pairs.items()}
 
 
-<<<<<<< HEAD
-def players(options: Mapping[str, Any], engines: Sequence[str] = ()) -> list[Player]:
-    """Return the players named; without names, CorrDuel, its printed listing and the baselines."""
-=======
 def _refuse(*outputs: Path | None, force: bool, inputs: Sequence[Path | None]) -> None:
     """Refuse to replace files before time is spent on what would be written to them."""
     read = [path for path in inputs if path]
@@ -252,9 +229,8 @@ def _refuse(*outputs: Path | None, force: bool, inputs: Sequence[Path | None]) -
             refuse_existing(path, error=ExportError, force=force, inputs=read)
 
 
-def players(options: Mapping[str, Any]) -> list[Player]:
-    """Return CorrDuel with these options, the paper's three baselines, and the printed listing."""
->>>>>>> bayes
+def players(options: Mapping[str, Any], engines: Sequence[str] = ()) -> list[Player]:
+    """Return the players named; without names, CorrDuel, its printed listing and the baselines."""
     from fieldcorr.duel import DuelOptions
     from fieldcorr.duel.simulate import BASELINES, PRINTED, Player
 
@@ -265,20 +241,13 @@ def players(options: Mapping[str, Any]) -> list[Player]:
     return [known.get(name, Player(name, name)) for name in dict.fromkeys(engines)]
 
 
-class Output(NamedTuple):
-    """Where the table of trials goes."""
-
-    path: Path | None
-    force: bool
-
-
 def _play(
     world: World,
     chosen: Mapping[str, Any],
     threads: int | None,
     csv: Path | None,
     plot: Path | None,
-    table: Output,
+    table: Path | None,
 ) -> None:
     """Simulate with the chosen settings, show the table, write what was asked for."""
     from fieldcorr._parallel import available_threads
@@ -286,8 +255,6 @@ def _play(
     from fieldcorr.duel.simulate import simulate
     from fieldcorr.duel.trials import Rater
 
-    if table.path is not None:
-        refuse_existing(table.path, error=ExportError, force=table.force)
     numbers = {key: chosen[key] for key in ("trials", "horizon", "seed")}
     for key in chosen["rater"]:
         if key not in (known := ("lapse", "ties", "drift", "habit")):
@@ -314,9 +281,9 @@ def _play(
     for name in ("rater", "CorrDuel"):
         if name in settings:
             note(f"{name}: {settings[name]}")
-    if table.path is not None:
-        write_rows(experiment.rows(), table.path)
-        note(f"wrote {table.path}")
+    if table is not None:
+        write_rows(experiment.rows(), table, force=True)
+        note(f"wrote {table}")
     if csv is not None:
         experiment.write_csv(csv, force=True)
         note(f"wrote {csv}")

@@ -6,11 +6,7 @@ An algorithm adds what it knows before the first duel, how it learns and what it
 """
 
 from abc import ABC, abstractmethod
-<<<<<<< HEAD
-from collections import Counter
-=======
-from collections import deque
->>>>>>> bayes
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -90,7 +86,12 @@ class Course:
 
     def copy(self) -> "Course":
         """Return a course that can go on without changing this one."""
-        return replace(self, active=self.active.copy(), learnt=deepcopy(self.learnt))
+        return replace(
+            self,
+            active=self.active.copy(),
+            learnt=deepcopy(self.learnt),
+            shown=[*self.shown],
+        )
 
 
 @dataclass(eq=False)

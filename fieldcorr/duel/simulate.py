@@ -153,7 +153,6 @@ class Experiment:
             )
         return heading, rows
 
-<<<<<<< HEAD
     def rows(self) -> list[Row]:
         """Return one row per player, trial and checkpoint; eps is the mean of the last 10 pairs."""
         rows: list[Row] = []
@@ -165,15 +164,11 @@ class Experiment:
                     rows.append(row | {"regret": float(value)})
         return rows
 
-    def write_csv(self, path: Path) -> None:
-        """Write mean and deviation per player and step; settings as comment lines above."""
-=======
     def write_csv(self, path: Path, *, force: bool = False) -> None:
         """Write mean and deviation per player and step; settings as comment lines above.
 
         ``force`` replaces an existing file.
         """
->>>>>>> bayes
         file = io.StringIO()
         for key, value in self.settings.items():
             file.write(f"# {key}: {value}\n")
