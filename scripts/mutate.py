@@ -215,7 +215,7 @@ MUTATIONS = [
         }.items()
     ),
     Mutation("cache key without code", "batch/cache.py",
-             '{**inputs, "code": field_code_hash()}', "{**inputs}", CACHE),
+             '{**inputs, "code": field_code_hash()}', "{**inputs}", f"{CACHE} -k in_the_key"),
     Mutation("keys without versions", "batch/cache.py", '{**versions(), "processor"',
              '{"processor"', f"{CACHE} -k versions"),
     Mutation("keys without the processor", "batch/cache.py",
