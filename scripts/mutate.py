@@ -224,7 +224,7 @@ MUTATIONS = [
     *(
         Mutation(f"blocks known without {what}", "store/blocks.py",
                  "[options.threshold, options.top_k, options.matrix, embedding.shape, key]",
-                 f"[{rest}]", f"{WRITER} -k 'other_options or other_code'")
+                 f"[{rest}]", f"{WRITER} -k known_by")
         for what, rest in {
             "threshold": "options.top_k, options.matrix, embedding.shape, key",
             "top-k": "options.threshold, options.matrix, embedding.shape, key",
@@ -234,7 +234,7 @@ MUTATIONS = [
     ),
     Mutation("blocks known without their embedding", "store/blocks.py",
              '    total.update(np.ascontiguousarray(embedding, dtype="<f8").data)\n', "",
-             f"{WRITER} -k other_inputs"),
+             f"{WRITER} -k known_by"),
     Mutation("blocks of another processor used", "store/blocks.py",
              "return block if same and block.first_row().equals(fresh) else None",
              "return block if same else None", f"{WRITER} -k other_code"),
