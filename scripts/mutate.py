@@ -240,7 +240,7 @@ MUTATIONS = [
              "return block if same else None", f"{WRITER} -k other_code"),
     Mutation("blocks of another name used", "store/blocks.py",
              "return block if same and block", "return block if block",
-             f"{WRITER} -k 'made_again'"),
+             f"{WRITER} -k says_it_is_another"),
     # Undo.
     Mutation("what was undone is remembered", "duel/engine.py",
              "self._remembered[-1].events > place:", "self._remembered[-1].events > place + 3:",

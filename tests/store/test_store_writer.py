@@ -345,6 +345,20 @@ def test_blocks_are_known_by_all_that_they_depend_on() -> None:
     assert same in keys
 
 
+def test_a_block_that_says_it_is_another_is_not_used(tmp_path: Path) -> None:
+    rows = values(count=24)["/correlation/embedding"]
+    for _ in blocks_module.Blocks(rows, IN_FILES, tmp_path).rows():
+        pass
+    path = next(tmp_path.glob("*-0-8.rows"))
+    with np.load(path) as file:
+        arrays = {**file, "key": np.array("another")}
+    arrays["r"][3] = 0.0  # its first row is right
+    with path.open("wb") as raw:
+        np.savez(raw, **arrays)
+    first = next(iter(blocks_module.Blocks(rows, IN_FILES, tmp_path).rows()))
+    assert first[3, 3] == 1.0
+
+
 def test_an_error_beside_the_computation_is_not_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
