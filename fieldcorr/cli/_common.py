@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from fieldcorr.errors import FieldcorrError, ModelError
+from fieldcorr.errors import ExportError, FieldcorrError, ModelError
 
 if TYPE_CHECKING:
     from fieldcorr.model import Model
@@ -174,6 +174,15 @@ def _drawn_progress() -> Iterator[Progress]:
             bars.update(tasks[stage], completed=min(max(done, 0.0), 1.0))
 
         yield report
+
+
+def refuse_picture(path: Path) -> None:
+    """Refuse a picture that could not be written, before any work: no matplotlib, or its ending."""
+    from fieldcorr.plot.style import Figure
+
+    known = Figure().canvas.get_supported_filetypes()
+    if path.suffix[1:].lower() not in known:
+        raise ExportError(f"{path}: pictures end in {', '.join(f'.{name}' for name in known)}")
 
 
 def open_model(name: str, changes: Sequence[str] | None = None) -> Model:

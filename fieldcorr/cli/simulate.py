@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fieldcorr.cli._common import ThreadsOption, command_group, note, progress, show_table
+from fieldcorr.cli._common import (
+    ThreadsOption,
+    command_group,
+    note,
+    progress,
+    refuse_picture,
+    show_table,
+)
 from fieldcorr.cli.duel import parse_pairs
 from fieldcorr.errors import DuelError
 
@@ -193,6 +200,8 @@ def _play(
     """Simulate with the chosen settings, show the table, write what was asked for."""
     from fieldcorr.duel.simulate import simulate
 
+    if plot is not None:
+        refuse_picture(plot)
     numbers = {key: chosen[key] for key in ("trials", "horizon", "noise", "seed")}
     with progress() as report:
         taking_part = players(chosen["options"])

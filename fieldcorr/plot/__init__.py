@@ -15,14 +15,22 @@ duels                   :func:`regret`, :func:`narrowing`
 ======================  ==========================================================================
 """
 
+from fieldcorr.plot.anatomy_view import anatomy
 from fieldcorr.plot.array_view import array, arrays, neighbours
-from fieldcorr.plot.correlation_view import correlations, embedding, heat_map, neighbourhoods
+from fieldcorr.plot.correlation_view import (
+    correlations,
+    embedding,
+    heat_map,
+    hover_map,
+    neighbourhoods,
+)
 from fieldcorr.plot.duel_view import narrowing, regret
 from fieldcorr.plot.section_view import field_section, field_sections, section, sections
 from fieldcorr.plot.study_view import convergence, mesh_study
 from fieldcorr.plot.volume import volume_grid
 
 __all__ = [
+    "anatomy",
     "array",
     "arrays",
     "convergence",
@@ -31,6 +39,7 @@ __all__ = [
     "field_section",
     "field_sections",
     "heat_map",
+    "hover_map",
     "mesh_study",
     "narrowing",
     "neighbourhoods",

@@ -16,6 +16,7 @@ from fieldcorr.errors import DuelError
 from fieldcorr.plot.style import (
     FAINT,
     INK,
+    MARKS,
     SERIES,
     SMALL,
     WIDTH,
@@ -46,7 +47,7 @@ def regret(
     band: float = 1.0,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw the mean stepwise regret of every player over the duels.
+    """Draw the mean stepwise regret of every player over the duels, the highest at the end first.
 
     Parameters
     ----------
@@ -55,12 +56,16 @@ def regret(
     band
         Half width of the shaded bands in standard deviations over trials; 0 for none.
     """
-    curves = list(_curves(experiment))
+    curves = sorted(_curves(experiment), key=lambda curve: -curve[1][-1])
     ax = axes_or_new(ax, (WIDTH, 3.6))
     for k, (name, mean, deviation) in enumerate(curves):
         t = np.arange(1, len(mean) + 1)
         half = band * deviation if band > 0.0 else None
         _draw_band(ax, k, f"{name}: {mean[-1]:.3f}", t, mean, half, top=CHANCE)
+        # Curves that lie on each other are told apart by marks at places of their own.
+        step = max(1, len(mean) // 8)
+        places = (step * k // len(curves), step)
+        ax.lines[-1].set(marker=MARKS[k % len(MARKS)], markersize=5, markevery=places)
     ax.axhline(CHANCE, color=FAINT, linewidth=0.8, linestyle=":")
     ax.set_xlim(1, max(len(mean) for _, mean, _ in curves))
     ax.set_ylim(0.0, 0.56)

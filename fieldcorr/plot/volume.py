@@ -35,7 +35,8 @@ FloatArray = NDArray[np.float64]
 class Shown:
     """What a picture shows: the field of contact currents (E,) A in a volume.
 
-    ``signs`` (E,) are those of the contacts, ``title`` the configuration's name with the amplitude.
+    ``signs`` (E,) are those of the contacts, ``title`` the configuration's name with the amplitude,
+    ``note`` what a reader of the signs must know.
     """
 
     volume: Volume
@@ -44,6 +45,7 @@ class Shown:
     signs: NDArray[np.int8]
     field: NodalField
     title: str
+    note: str = ""
 
 
 def volume_of(source: "LeadField | Store") -> Volume:
@@ -74,15 +76,17 @@ def shown(
     mode = drive or _own_drive(source)
     currents = _currents(source, configuration, drive)
     signs = polarity_of(source, configuration)
-    title = text_of(source, configuration)
+    title, remark = text_of(source, configuration), ""
     if minus is not None:
         currents = currents - _currents(source, minus, drive)
         signs = np.sign(signs - polarity_of(source, minus)).astype(np.int8)
         title = f"{title}  minus  {text_of(source, minus)}"
+        remark = "signs are those of the difference: a cathode that is subtracted shows as +"
     unit = "V" if mode == "voltage" else "A"
     title = f"{title}  at {quantity(amplitude, unit)}"
     currents = amplitude * currents
-    return Shown(volume, layout_of(source), currents, signs, volume.of_currents(currents), title)
+    field = volume.of_currents(currents)
+    return Shown(volume, layout_of(source), currents, signs, field, title, remark)
 
 
 def _own_drive(source: Any) -> str:
