@@ -25,6 +25,7 @@ from fieldcorr.plot.correlation_view import (
     neighbourhoods,
 )
 from fieldcorr.plot.duel_view import narrowing, regret
+from fieldcorr.plot.scene_view import scene
 from fieldcorr.plot.section_view import field_section, field_sections, section, sections
 from fieldcorr.plot.study_view import convergence, mesh_study
 from fieldcorr.plot.volume import volume_grid
@@ -45,6 +46,7 @@ __all__ = [
     "neighbourhoods",
     "neighbours",
     "regret",
+    "scene",
     "section",
     "sections",
     "volume_grid",

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldcorr.drive import contact_currents
-from fieldcorr.elements import NodalField, Volume
-from fieldcorr.errors import ConfigurationError, MissingExtraError
-from fieldcorr.export import vtk_cells
+from fieldcorr.elements import NodalField, Space, Volume
+from fieldcorr.errors import ConfigurationError, missing_extra
+from fieldcorr.export.vtk import vtk_cells
 from fieldcorr.layout import ArrayLayout, layout_of
 from fieldcorr.notebook.units import quantity
 from fieldcorr.plot.array_view import Configuration, polarity_of, text_of
@@ -132,27 +132,37 @@ def volume_grid(
     MissingExtraError
         pyvista is not installed.
     """
-    try:
-        import pyvista
-    except ImportError as error:
-        raise MissingExtraError(
-            "3-D pictures need pyvista: install fieldcorr[plot3d], or pyvista itself"
-        ) from error
+    pyvista = import_pyvista()
     if isinstance(configurations, str):
         raise ConfigurationError(
             f"configurations: a list of them is needed, not {configurations!r}"
         )
     volume = volume_of(source)
     space = volume.space
+    grid = to_grid(pyvista, space)
+    for configuration in configurations:
+        what = shown(source, configuration, drive=drive, amplitude=amplitude)
+        grid.point_data[f"potential {text_of(source, configuration)} (V)"] = what.field.values
+    grid.field_data["zero of the potential"] = [volume.zero]
+    return grid
+
+
+def import_pyvista() -> Any:
+    """Import pyvista, or say how to get it."""
+    try:
+        import pyvista
+    except ImportError as error:
+        raise missing_extra("a 3-D picture", "pyvista", "plot3d") from error
+    return pyvista
+
+
+def to_grid(pyvista: Any, space: Space) -> Any:
+    """Return a mesh as a ``pyvista.UnstructuredGrid``, in m, with tissue numbers and names."""
     cells = vtk_cells(space.cell_dofs)
     kind = VTK_TETRA if space.order == 1 else VTK_QUADRATIC_TETRA
     padded = np.column_stack([np.full(len(cells), cells.shape[1]), cells]).ravel()
     kinds = np.full(len(cells), kind, dtype=np.uint8)
     grid = pyvista.UnstructuredGrid(padded, kinds, space.points)
-    for configuration in configurations:
-        what = shown(source, configuration, drive=drive, amplitude=amplitude)
-        grid.point_data[f"potential {text_of(source, configuration)} (V)"] = what.field.values
     grid.cell_data["tissue"] = space.mesh.cell_tags
     grid.field_data["tissues"] = list(space.mesh.tissues)
-    grid.field_data["zero of the potential"] = [volume.zero]
     return grid

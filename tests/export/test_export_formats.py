@@ -14,7 +14,8 @@ from fieldcorr import export
 from fieldcorr.cli import build_app
 from fieldcorr.elements import basis
 from fieldcorr.errors import ConfigurationError, ExportError, MissingExtraError, StoreError
-from fieldcorr.export import export_store, vtk_cells
+from fieldcorr.export import export_store
+from fieldcorr.export.vtk import vtk_cells
 from fieldcorr.store import Options, Store, open_store
 from tests.store.synthetic import make_store, values
 
