@@ -41,14 +41,19 @@ def run(path: Path) -> None:
 
 def shrink(data: dict[str, str]) -> None:
     """Reduce a PNG figure to 256 colours, in place."""
-    if "image/png" not in data:
-        return
-    image = Image.open(io.BytesIO(base64.b64decode(data["image/png"]))).convert("RGB")
+    if "image/png" in data:
+        few = few_colours(base64.b64decode(data["image/png"]))
+        data["image/png"] = base64.b64encode(few).decode()
+
+
+def few_colours(png: bytes) -> bytes:
+    """Return a PNG picture with 256 colours."""
+    image = Image.open(io.BytesIO(png)).convert("RGB")
     # The method that keeps rare colours: lines and labels matter more than smooth fields.
     few = image.quantize(256, method=Image.Quantize.MAXCOVERAGE, kmeans=3, dither=Image.Dither.NONE)
     buffer = io.BytesIO()
     few.save(buffer, "PNG", optimize=True)
-    data["image/png"] = base64.b64encode(buffer.getvalue()).decode()
+    return buffer.getvalue()
 
 
 if __name__ == "__main__":

@@ -27,7 +27,6 @@ from fieldcorr.plot.style import (
     axes_or_new,
     figure_of,
     finish,
-    halo,
     series,
 )
 
@@ -356,7 +355,8 @@ def _ring(ax: Axes, point: FloatArray, name: str) -> None:
     side = -1 if x > 0.0 else 1
     ax.annotate(
         name, (x, y), xytext=(9 * side, 0), textcoords="offset points", fontsize=SMALL,
-        ha="left" if side > 0 else "right", va="center", path_effects=halo(), zorder=5,
+        ha="left" if side > 0 else "right", va="center", zorder=5,
+        bbox={"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.8},
     )  # fmt: skip
 
 

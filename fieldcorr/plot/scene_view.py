@@ -39,6 +39,7 @@ def scene(
     show: str = "cord",
     drive: Drive | None = None,
     amplitude: float = 1.0,
+    caption: bool = True,
     size: tuple[int, int] = (900, 700),
     off_screen: bool | None = None,
 ) -> Any:
@@ -58,6 +59,8 @@ def scene(
         "slice" of all tissues.
     drive, amplitude
         As for :func:`fieldcorr.plot.sections`.
+    caption
+        Write configuration, colour bar and axes beside the spine.
     size
         Width and height of the picture in pixels.
     off_screen
@@ -78,10 +81,13 @@ def scene(
     for name, surface in _opened(grid, what, show):
         look = {"color": TISSUES[name], "opacity": _OPACITY[name]}
         plotter.add_mesh(surface, split_sharp_edges=name in _CUT_AWAY, **look, **_SOLID)
-    _add_field(plotter, grid, what, show)
+    _add_field(plotter, grid, what, show, caption=caption)
     _add_array(pyvista, plotter, what)
-    plotter.add_text(what.title, font_size=11, color="black")
-    plotter.add_axes(xlabel="left", ylabel="dorsal", zlabel="rostral", color="black")
+    if caption:
+        plotter.add_text(what.title, font_size=11, color="black")
+        zero = f"0 = {what.volume.zero}"
+        plotter.add_text(zero, position="lower_right", font_size=8, color="black")
+        plotter.add_axes(xlabel="left", ylabel="dorsal", zlabel="rostral", color="black")
     _look(plotter, what)
     return plotter
 
@@ -124,7 +130,7 @@ def _opened(grid: Any, what: Shown, show: str) -> Iterator[tuple[str, Any]]:
             yield name, part.extract_surface(algorithm=None)
 
 
-def _add_field(plotter: Any, grid: Any, what: Shown, show: str) -> None:
+def _add_field(plotter: Any, grid: Any, what: Shown, show: str, *, caption: bool) -> None:
     names = what.volume.space.mesh.tissues
     cord = _only(grid, names, ("grey", "white"))
     values = np.abs(np.asarray(cord.point_data["potential"]))
@@ -135,10 +141,8 @@ def _add_field(plotter: Any, grid: Any, what: Shown, show: str) -> None:
         "position_y": 0.25, "width": 0.06, "height": 0.5, "title_font_size": 16,
         "label_font_size": 15, "fmt": "%.3g", "n_labels": 5,
     }  # fmt: skip
-    plotter.add_text(
-        f"0 = {what.volume.zero}", position="lower_right", font_size=8, color="black"
-    )
-    look = {"cmap": DIVERGING, "clim": (-limit / factor, limit / factor), "scalar_bar_args": bar}
+    look = {"cmap": DIVERGING, "clim": (-limit / factor, limit / factor), "scalar_bar_args": bar,
+            "show_scalar_bar": caption}  # fmt: skip
     for part in (grid, cord):
         part.point_data["shown"] = np.asarray(part.point_data["potential"]) / factor
     if show == "cord":
@@ -177,7 +181,7 @@ def _add_array(pyvista: Any, plotter: Any, what: Shown) -> None:
     plotter.add_point_labels(
         1e3 * layout.centres[active] + [0.0, 2.5, 0.0],
         [layout.names[e] + ("+" if what.signs[e] > 0 else "-") for e in active],
-        font_size=16, bold=True, shape_color="white", text_color="black", always_visible=True,
+        font_size=round(plotter.window_size[1] / 44), bold=True, shape_color="white", text_color="black", always_visible=True,
         show_points=False, margin=3,
     )  # fmt: skip
 
