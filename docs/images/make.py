@@ -1,6 +1,6 @@
 """Make the pictures of README and documentation: ``scripts/figures [STORE]``.
 
-From a store of the bundled model: ``overview.png`` and ``anatomy.png`` beside this file, and in
+From a store of the bundled model: ``overview.png``, ``anatomy.png`` and ``which-r.png`` beside this file, and in
 ``gallery/`` what the Python blocks of ``docs/gallery.md`` save, run one after the other.
 """
 
@@ -104,6 +104,18 @@ def draw_sessions(store: fc.Store, part: SubFigure) -> None:
     )
 
 
+def which_r(folder: Path) -> Figure:
+    """Draw one configuration and the four nearest to it, for each of the four measures."""
+    figure = Figure(figsize=(7.4, 10.4), layout="constrained", facecolor="white")
+    kinds = ("potential", "field", "activating", "magnitude")
+    for kind, part in zip(kinds, figure.subfigures(4, 1), strict=True):
+        model = fc.load_model().replace({"measure.kind": kind})
+        with fc.precompute(model, folder / f"{kind}.h5", estimate=False, slim=True) as store:
+            plot.neighbours(store, "1- 2+", count=4, figure=part)
+        part.suptitle(f'measure.kind = "{kind}"', fontsize=LARGE - 2)
+    return figure
+
+
 def played(store: fc.Store) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the number left (sessions, duels + 1), and what share the last leader beats."""
     left, better = np.empty((SESSIONS, DUELS + 1)), np.empty(SESSIONS)
@@ -149,7 +161,7 @@ def save(file: Path, target: Path) -> None:
 def main() -> None:
     """Write the pictures."""
     path = Path(sys.argv[1]).resolve()
-    only = sys.argv[2:] or ["overview", "anatomy", "gallery"]
+    only = sys.argv[2:] or ["overview", "anatomy", "which-r", "gallery"]
     with tempfile.TemporaryDirectory() as folder, fc.open_store(path) as store:
         draft = Path(folder) / "picture.png"
         if "overview" in only:
@@ -158,6 +170,9 @@ def main() -> None:
         if "anatomy" in only:
             plot.anatomy(fc.load_model(), keys=True).savefig(draft, dpi=130)
             save(draft, HERE / "anatomy.png")
+        if "which-r" in only:
+            which_r(Path(folder)).savefig(draft, dpi=110)
+            save(draft, HERE / "which-r.png")
     if "gallery" in only:
         gallery(path)
 
