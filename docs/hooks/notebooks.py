@@ -11,8 +11,9 @@ from mkdocs.structure.files import File, Files
 FOLDER = "notebooks"
 HEAD = """# Notebooks
 
-The whole story with pictures, as it ran. `notebooks/` of the checkout holds the files; [Installation](../installation.md#notebooks) says how to open them.
-They use a coarse mesh, so that each takes less than a minute.
+The whole story with pictures, as it ran. `notebooks/` of the checkout holds the files;
+[Installation](../installation.md#notebooks) says how to open them. They use a coarse mesh, so that
+each takes about a minute.
 
 """
 

@@ -1,7 +1,7 @@
 """Make the pictures of README and documentation: ``scripts/figures [STORE]``.
 
-From a store of the bundled model: ``overview.png``, ``anatomy.png`` and ``which-r.png`` beside this file, and in
-``gallery/`` what the Python blocks of ``docs/gallery.md`` save, run one after the other.
+From a store of the bundled model: ``overview.png``, ``anatomy.png`` and ``which-r.png`` beside this
+file, and in ``gallery/`` what the Python blocks of ``docs/gallery.md`` save, run in their order.
 """
 
 import os
@@ -24,6 +24,7 @@ ROOT = HERE.parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 from notebook_runner import few_colours  # noqa: E402
+
 from tests.docs.blocks import blocks_of  # noqa: E402
 
 CONFIGURATION = "6- 8+"

@@ -19,6 +19,7 @@ import typer
 from typer.core import TyperGroup
 
 from fieldcorr.errors import ExportError, FieldcorrError, ModelError
+from fieldcorr.progress import say_first_use
 
 if TYPE_CHECKING:
     from fieldcorr.model import Model
@@ -140,6 +141,8 @@ def progress() -> Iterator[Progress]:
 
     Without a terminal nothing is drawn; with -v, the stages are named as they begin.
     """
+    if _level >= 0:
+        say_first_use()
     if sys.stderr.isatty() and _level >= 0:
         with _drawn_progress() as report:
             yield report

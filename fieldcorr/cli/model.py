@@ -18,7 +18,6 @@ from fieldcorr.cli._common import (
     show,
     show_table,
 )
-
 from fieldcorr.errors import ExportError, MisfitError
 from fieldcorr.files import write_beside
 

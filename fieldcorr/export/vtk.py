@@ -39,9 +39,7 @@ def write_fields(store: Store, path: Path, configurations: list[str], _table: st
         cell_data[f"E {text} (V/m)"] = [electric_field(field)]
         cell_data[f"activating function {text} (V/m2)"] = [activating(store, field)]
     kind = f"tetra{10 if space.order == 2 else ''}"
-    mesh = meshio.Mesh(
-        space.points, [(kind, vtk_cells(space.cell_dofs))], potentials, cell_data
-    )
+    mesh = meshio.Mesh(space.points, [(kind, vtk_cells(space.cell_dofs))], potentials, cell_data)
     remark = f"points in m, potentials in V, 0 = {volume.zero}"
     names = {"tissues": list(space.mesh.tissues), "zero of the potential": [volume.zero]}
     _write(mesh, path, names, remark)
@@ -101,9 +99,7 @@ def activating(store: Store, field: NodalField) -> NDArray[np.float64]:
     return out
 
 
-def contact_surfaces(
-    space: Space, layout: ArrayLayout, potentials: dict[str, NDArray[Any]]
-) -> Any:
+def contact_surfaces(space: Space, layout: ArrayLayout, potentials: dict[str, NDArray[Any]]) -> Any:
     """Return the faces of the mesh on the contacts, with the number of the contact of each.
 
     The case, and contacts whose outlines are not known, have none.
@@ -134,7 +130,8 @@ def _surface(cells: NDArray[np.int32]) -> NDArray[np.int32]:
     size = int(cells.max()) + 1
     keys = (order[:, 0] * size + order[:, 1]) * size + order[:, 2]
     _, first, count = np.unique(keys, return_index=True, return_counts=True)
-    return faces[first[count == 1]]
+    surface: NDArray[np.int32] = faces[first[count == 1]]
+    return surface
 
 
 def _is_on(points: NDArray[np.float64], corners: NDArray[np.float64]) -> NDArray[np.bool_]:

@@ -193,7 +193,6 @@ class Geometry(Table):
             )
         return self
 
-
     def changed(self, table: str, key: str, value: float) -> "Geometry":
         """Return the geometry with one value changed; whether it is nested is not looked at."""
         inner = getattr(self, table).model_copy(update={key: value})

@@ -19,6 +19,7 @@ from fieldcorr.plot.style import (
     INK,
     METAL,
     PADDLE,
+    PLATE,
     SMALL,
     TISSUES,
     Axes,
@@ -199,7 +200,12 @@ def _draw_paddle(ax: Axes, fit: _Fit, *, axes: tuple[int, int]) -> None:
     outline = corners[ConvexHull(corners).vertices]
     edge = BAD if fit.bone.distance_mm < 0.0 else INK
     width = 1.6 if fit.bone.distance_mm < 0.0 else 0.9
-    style = {"facecolor": PADDLE, "edgecolor": edge, "linewidth": width, "alpha": 0.9}
+    style: dict[str, Any] = {
+        "facecolor": PADDLE,
+        "edgecolor": edge,
+        "linewidth": width,
+        "alpha": 0.9,
+    }
     _fill(ax, outline, zorder=4, **style)
     for contact in _contacts(fit):
         flat = contact[:, list(axes)]
@@ -244,7 +250,7 @@ class _Length:
         ax.annotate("", self.end, self.start, arrowprops=arrow, zorder=7)
         label = f"{self.key} {size:.4g}" if keys else f"{size:.3g} mm"
         is_upward = keys and size > 5.0 and self.start[0] == self.end[0]
-        ax.text(*self.text_at, label, fontsize=SMALL - 1, color=CATHODE, zorder=8, bbox=_PLATE,
+        ax.text(*self.text_at, label, fontsize=SMALL - 1, color=CATHODE, zorder=8, bbox=PLATE,
                 rotation=90 if is_upward else 0, **_CENTRED)  # fmt: skip
 
 
@@ -288,7 +294,7 @@ def _measure(ax: Axes, least: Clearance, text: str, at: tuple[float, float]) -> 
     colour = BAD if least.distance_mm < 0.0 else CATHODE
     ax.plot(*np.stack([least.start, least.end]).T, color=colour, linewidth=2.0, zorder=7)
     ax.annotate(
-        text, least.end, at, fontsize=SMALL - 1, color=colour, zorder=8, bbox=_PLATE, **_CENTRED,
+        text, (least.end[0], least.end[1]), at, fontsize=SMALL - 1, color=colour, zorder=8, bbox=PLATE, **_CENTRED,
         arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.7, "shrinkA": 2},
     )  # fmt: skip
 
@@ -296,8 +302,6 @@ def _measure(ax: Axes, least: Clearance, text: str, at: tuple[float, float]) -> 
 # -- what all drawings share ----------------------------------------------------------------------
 
 _CENTRED: dict[str, Any] = {"ha": "center", "va": "center"}
-_PLATE: dict[str, Any] = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none"}
-"""What lies below letters, so that no line crosses them."""
 
 
 def _name_compartments(ax: Axes, ellipses: dict[str, Ellipse], *, keys: bool) -> None:

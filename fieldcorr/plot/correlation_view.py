@@ -18,6 +18,7 @@ from fieldcorr.plot.style import (
     DIVERGING,
     FAINT,
     INK,
+    PLATE,
     SERIES,
     SMALL,
     WIDTH,
@@ -356,16 +357,15 @@ def _ring(ax: Axes, point: FloatArray, name: str) -> None:
     ax.annotate(
         name, (x, y), xytext=(9 * side, 0), textcoords="offset points", fontsize=SMALL,
         ha="left" if side > 0 else "right", va="center", zorder=5,
-        bbox={"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.8},
+        bbox=PLATE | {"alpha": 0.8},
     )  # fmt: skip
 
 
 def _spread_labels(ax: Axes) -> None:
     """Move names that would cover each other apart, one below the other."""
-    ax.figure.draw_without_rendering()
-    labels = sorted(
-        (text for text in ax.texts if text.get_text()), key=lambda text: -text.get_window_extent().y0
-    )
+    figure_of(ax).draw_without_rendering()
+    named = [text for text in ax.texts if text.get_text()]
+    labels = sorted(named, key=lambda text: -text.get_window_extent().y0)
     taken: list[Any] = []
     for label in labels:
         for box in taken:

@@ -141,8 +141,9 @@ def _add_field(plotter: Any, grid: Any, what: Shown, show: str, *, caption: bool
         "position_y": 0.25, "width": 0.06, "height": 0.5, "title_font_size": 16,
         "label_font_size": 15, "fmt": "%.3g", "n_labels": 5,
     }  # fmt: skip
-    look = {"cmap": DIVERGING, "clim": (-limit / factor, limit / factor), "scalar_bar_args": bar,
-            "show_scalar_bar": caption}  # fmt: skip
+    end = limit / factor
+    look: dict[str, Any] = {"cmap": DIVERGING, "clim": (-end, end), "show_scalar_bar": caption}
+    look |= {"scalar_bar_args": bar}
     for part in (grid, cord):
         part.point_data["shown"] = np.asarray(part.point_data["potential"]) / factor
     if show == "cord":
@@ -155,7 +156,8 @@ def _add_field(plotter: Any, grid: Any, what: Shown, show: str, *, caption: bool
         inner = _only(grid, names, ("grey", "white", "csf"))
         steps = np.array([0.15, 0.3, 0.6, 1.0]) * limit / factor
         surfaces = inner.contour(np.concatenate([-steps[::-1], steps]), scalars="shown")
-        plotter.add_mesh(surfaces, scalars="shown", opacity=0.6, smooth_shading=True, ambient=0.4, **look)
+        look |= {"opacity": 0.6, "smooth_shading": True, "ambient": 0.4}
+        plotter.add_mesh(surfaces, scalars="shown", **look)
 
 
 def _only(grid: Any, names: tuple[str, ...], wanted: tuple[str, ...]) -> Any:
@@ -181,8 +183,8 @@ def _add_array(pyvista: Any, plotter: Any, what: Shown) -> None:
     plotter.add_point_labels(
         1e3 * layout.centres[active] + [0.0, 2.5, 0.0],
         [layout.names[e] + ("+" if what.signs[e] > 0 else "-") for e in active],
-        font_size=round(plotter.window_size[1] / 44), bold=True, shape_color="white", text_color="black", always_visible=True,
-        show_points=False, margin=3,
+        font_size=round(plotter.window_size[1] / 44), bold=True, shape_color="white",
+        text_color="black", always_visible=True, show_points=False, margin=3,
     )  # fmt: skip
 
 
@@ -190,11 +192,8 @@ def _look(plotter: Any, what: Shown) -> None:
     """Look from the patient's left, dorsal and a little rostral; rostral is up."""
     contacts = 1e3 * what.layout.centres[what.layout.on_array]
     centre = contacts.mean(axis=0) * [0.0, 0.5, 1.0]
-    plotter.camera_position = [
-        tuple(centre + [120.0, 75.0, 45.0]),
-        tuple(centre),
-        (0.0, 0.0, 1.0),
-    ]
+    eye = centre + np.array([120.0, 75.0, 45.0])
+    plotter.camera_position = [tuple(eye), tuple(centre), (0.0, 0.0, 1.0)]
     plotter.enable_parallel_projection()
     plotter.camera.parallel_scale = 0.6 * float(np.ptp(contacts[:, 2])) + 1e3 * MARGIN_M
     plotter.enable_depth_peeling()  # what lies behind something translucent, in its order

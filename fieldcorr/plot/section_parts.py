@@ -3,6 +3,7 @@
 Borders and contacts are exact cuts of the mesh by the plane, not contours of a pixel image.
 """
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -89,7 +90,7 @@ def _add_plate(ax: Axes, cut: Section, e: int, sign: int) -> None:
     side = -1 if cut.what.layout.centres[e, 0] >= np.mean(cut.across) else 1  # left is left
     ax.annotate(
         cut.what.layout.names[e] + mark.sign,
-        middle,
+        (middle[0], middle[1]),
         xytext={"axial": (0, 8), "sagittal": (10, 0), "coronal": (13 * side, 0)}[plane.name],
         textcoords="offset points",
         fontsize=SMALL - 1,
@@ -125,7 +126,7 @@ def _name_tissues(ax: Axes, cut: Section, plates: list[FloatArray]) -> None:
             row = min(row + round(3e-3 / step), len(room) - 1)
             column = int(room[row].argmax())
         else:
-            row, column = np.unravel_index(int(room.argmax()), room.shape)
+            row, column = map(int, np.unravel_index(int(room.argmax()), room.shape))
         if room[row, column] * step > (0.8e-3 if along else 0.6e-3):
             ax.text(
                 MM * cut.across[column], MM * cut.up[row], TISSUE_NAMES.get(name, name),
@@ -222,11 +223,7 @@ def _corners(line: FloatArray) -> NDArray[np.int64]:
 
 def _smooth_parts(line: FloatArray, corners: NDArray[np.int64]) -> FloatArray:
     cuts = [0, *map(int, corners), len(line) - 1]
-    parts = [
-        _smooth(line[a : b + 1], is_ring=False)
-        for a, b in zip(cuts[:-1], cuts[1:], strict=True)
-        if b > a
-    ]
+    parts = [_smooth(line[a : b + 1], is_ring=False) for a, b in pairwise(cuts) if b > a]
     return np.concatenate(parts)
 
 

@@ -55,6 +55,8 @@ TISSUES = {
 }
 """Colours of tissues in drawings of the anatomy; light, so that lines and letters are read."""
 METAL = "#5f6b76"
+PLATE: dict[str, Any] = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none"}
+"""What lies below letters, so that no line crosses them."""
 WIDTH = 7.0
 """Width of a full figure in inches: that of a notebook."""
 SMALL = 8

@@ -19,6 +19,7 @@ from fieldcorr.export.vtk import vtk_cells
 from fieldcorr.layout import ArrayLayout, layout_of
 from fieldcorr.notebook.units import quantity
 from fieldcorr.plot.array_view import Configuration, polarity_of, text_of
+from fieldcorr.progress import say_first_use
 
 if TYPE_CHECKING:
     from fieldcorr.leadfield import LeadField
@@ -73,6 +74,7 @@ def shown(
     electrodes or A in total; without ``drive`` a store has its own, a lead field "voltage".
     """
     volume = volume_of(source)  # refuses what has no fields, before anything else fails
+    say_first_use()
     mode = drive or _own_drive(source)
     currents = _currents(source, configuration, drive)
     signs = polarity_of(source, configuration)
