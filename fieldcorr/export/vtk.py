@@ -4,6 +4,8 @@ Beside the volume, a second file holds the surfaces of the contacts. meshio writ
 its formats have no place for, the names of tissues and contacts, is added to the XML.
 """
 
+from collections.abc import Sequence
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -41,39 +43,28 @@ def write_fields(store: Store, path: Path, configurations: list[str], _table: st
     kind = f"tetra{10 if space.order == 2 else ''}"
     mesh = meshio.Mesh(space.points, [(kind, vtk_cells(space.cell_dofs))], potentials, cell_data)
     remark = f"points in m, potentials in V, 0 = {volume.zero}"
-    names = {"tissues": list(space.mesh.tissues), "zero of the potential": [volume.zero]}
-    _write(mesh, path, names, remark)
+    _write(mesh, path, "tissue", space.mesh.tissues, remark)
     surfaces = contact_surfaces(space, layout_of(store), potentials)
     beside = path.with_name(f"{path.stem}-contacts{path.suffix}")
-    _write(surfaces, beside, {"contacts": list(store.contact_names)}, remark)
+    _write(surfaces, beside, "contact", store.contact_names, remark)
 
 
-def _write(mesh: Any, path: Path, names: dict[str, list[str]], remark: str) -> None:
-    """Write a mesh, and into its XML the names, a time and a remark."""
+def _write(mesh: Any, path: Path, kind: str, names: Sequence[str], remark: str) -> None:
+    """Write a mesh, and into its XML what meshio has no place for: names by number, a remark."""
     mesh.write(path)
     text = path.read_text(encoding="utf-8")
-    if path.suffix == ".vtu":
-        arrays = "".join(_text_array(name, values) for name, values in names.items())
-        text = text.replace(
-            "<UnstructuredGrid>", f"<UnstructuredGrid><FieldData>{arrays}</FieldData>", 1
+    if path.suffix.lower() == ".vtu":
+        arrays = "".join(
+            f'<DataArray type="Int32" Name="{escape(f"{kind} {name}")}" NumberOfTuples="1" '
+            f'format="ascii">{number}</DataArray>'
+            for number, name in enumerate(names)
         )
+        head = "<UnstructuredGrid>"
+        text = text.replace(head, f"{head}<FieldData>{arrays}</FieldData>", 1)
     else:  # pyvista opens an XDMF grid only if it has a time
         text = text.replace('<Grid Name="Grid">', '<Grid Name="Grid"><Time Value="0"/>', 1)
-    said = "; ".join(
-        f"{name}: {', '.join(f'{k} {v}' for k, v in enumerate(values))}"
-        for name, values in names.items()
-        if len(values) > 1
-    )
-    path.write_text(f"{text}<!-- {said}; {remark} -->\n", encoding="utf-8")
-
-
-def _text_array(name: str, values: list[str]) -> str:
-    """Return a VTK array of texts: the numbers of their characters, each text ended by 0."""
-    codes = " ".join(str(code) for value in values for code in (*value.encode(), 0))
-    return (
-        f'<DataArray type="String" Name="{name}" NumberOfTuples="{len(values)}" format="ascii">'
-        f"{codes}</DataArray>"
-    )
+    numbered = ", ".join(f"{number} {name}" for number, name in enumerate(names))
+    path.write_text(f"{text}<!-- {kind}: {numbered}; {remark} -->\n", encoding="utf-8")
 
 
 def electric_field(field: NodalField) -> NDArray[np.float64]:
@@ -88,7 +79,7 @@ def activating(store: Store, field: NodalField) -> NDArray[np.float64]:
     (phi(z + h) - 2 phi(z) + phi(z - h)) / h^2 along the cord, h = FIBRE_STEP_M.
     """
     mesh = field.space.mesh
-    compared = store.record("settings")["region"]["tissues"]
+    compared = store.record("settings")["region"].get("tissues", mesh.tissues)
     tags = [k for k, name in enumerate(mesh.tissues) if name in compared]
     cells = np.flatnonzero(np.isin(mesh.cell_tags, tags))
     points = mesh.points[mesh.cells[cells]].mean(axis=1)

@@ -294,7 +294,8 @@ def _measure(ax: Axes, least: Clearance, text: str, at: tuple[float, float]) -> 
     colour = BAD if least.distance_mm < 0.0 else CATHODE
     ax.plot(*np.stack([least.start, least.end]).T, color=colour, linewidth=2.0, zorder=7)
     ax.annotate(
-        text, (least.end[0], least.end[1]), at, fontsize=SMALL - 1, color=colour, zorder=8, bbox=PLATE, **_CENTRED,
+        text, (least.end[0], least.end[1]), at, fontsize=SMALL - 1, color=colour, zorder=8,
+        bbox=PLATE, **_CENTRED,
         arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.7, "shrinkA": 2},
     )  # fmt: skip
 

@@ -227,7 +227,6 @@ def embedding(
         _ring(ax, flat[row], name)
     for row in marked:
         _ring(ax, flat[row], _name(source, row) if len(marked) <= MOST_NAMES else "")
-    _spread_labels(ax)
     circle = np.linspace(0.0, 2.0 * np.pi, 200)
     ax.plot(np.cos(circle), np.sin(circle), color=FAINT, linewidth=0.7)
     ax.set_aspect("equal")
@@ -240,6 +239,7 @@ def embedding(
     ax.set_xlabel(labels[0].rstrip())
     ax.set_ylabel(labels[1].rstrip())
     ax.set_title(f"{counted(len(z))} configurations by their fields", fontsize=SMALL + 2)
+    _spread_labels(ax)
     return figure_of(ax)
 
 
@@ -371,8 +371,8 @@ def _spread_labels(ax: Axes) -> None:
         for box in taken:
             extent = label.get_window_extent()
             if extent.overlaps(box):
-                x, y = label.get_position()
-                down = (extent.y1 - box.y0 + 1.0) * 72.0 / ax.figure.dpi
+                x, y = label.get_position()  # in points from what is named
+                down = (extent.y1 - box.y0 + 2.0) * 72.0 / ax.figure.dpi
                 label.set_position((x, y - down))
         taken.append(label.get_window_extent())
 

@@ -47,7 +47,7 @@ def regret(
     band: float = 1.0,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw the mean stepwise regret of every player over the duels, the highest at the end first.
+    """Draw the mean stepwise regret of every player over the duels.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def regret(
     band
         Half width of the shaded bands in standard deviations over trials; 0 for none.
     """
-    curves = sorted(_curves(experiment), key=lambda curve: -curve[1][-1])
+    curves = list(_curves(experiment))
     ax = axes_or_new(ax, (WIDTH, 3.6))
     for k, (name, mean, deviation) in enumerate(curves):
         t = np.arange(1, len(mean) + 1)

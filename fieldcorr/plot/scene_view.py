@@ -195,6 +195,10 @@ def _look(plotter: Any, what: Shown) -> None:
     eye = centre + np.array([120.0, 75.0, 45.0])
     plotter.camera_position = [tuple(eye), tuple(centre), (0.0, 0.0, 1.0)]
     plotter.enable_parallel_projection()
-    plotter.camera.parallel_scale = 0.6 * float(np.ptp(contacts[:, 2])) + 1e3 * MARGIN_M
+    corners = np.stack(np.meshgrid(*np.reshape(plotter.bounds, (3, 2))), axis=-1).reshape(-1, 3)
+    away = eye - centre
+    upward = np.array([0.0, 0.0, 1.0]) - away * away[2] / (away @ away)
+    reach = (corners - centre) @ upward / np.linalg.norm(upward)
+    plotter.camera.parallel_scale = 1.04 * float(np.abs(reach).max())
     plotter.enable_depth_peeling()  # what lies behind something translucent, in its order
     plotter.enable_anti_aliasing("ssaa")
