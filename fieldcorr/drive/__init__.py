@@ -87,7 +87,7 @@ def _voltage(
         y = y - y.mean(axis=0)[None, :]
         y = np.asarray((y + y.T) / 2)
     current = np.empty(rows.shape)
-    scratch = np.empty((size, size)), np.empty((size, 2)), np.empty((size, 2))
+    scratch = np.empty((size, size + 2)), np.empty((size, 2))
     bad = kernels.voltage_currents(rows, y, int(insulated), _SINGULAR * scale, *scratch, current)
     if bad >= 0:
         raise DriveError(
