@@ -185,7 +185,8 @@ def refuse_picture(path: Path) -> None:
 
     known = Figure().canvas.get_supported_filetypes()
     if path.suffix[1:].lower() not in known:
-        raise ExportError(f"{path}: pictures end in {', '.join(f'.{name}' for name in known)}")
+        endings = ", ".join(f".{name}" for name in known)
+        raise ExportError(f"{path}: cannot be drawn: pictures end in {endings}")
 
 
 def open_model(name: str, changes: Sequence[str] | None = None) -> Model:

@@ -234,8 +234,5 @@ def _play(
         from fieldcorr.plot import regret
 
         with write_beside(plot, error=ExportError, force=True) as draft:
-            try:
-                regret(experiment).savefig(draft)
-            except ValueError as error:  # an ending that matplotlib does not know
-                raise ExportError(f"{plot}: cannot be drawn: {error}") from error
+            regret(experiment).savefig(draft)
         note(f"wrote {plot}")

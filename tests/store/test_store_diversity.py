@@ -47,7 +47,8 @@ def test_the_left_is_compared_with_its_mirror() -> None:
     store: object = SmallStore()
     np.testing.assert_allclose(mirror_correlations(store), [0.6])  # type: ignore[arg-type]
     found = diversity(store)  # type: ignore[arg-type]
-    assert (found.mirrors, found.mirror_median) == (1, pytest.approx(0.6))
+    assert found.mirrors == 1
+    assert found.mirror_median == pytest.approx(0.6)
 
 
 def test_an_array_without_mirror_has_none() -> None:
