@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from typing import Any, Self, TypedDict
+from typing import Any, ClassVar, Self, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,6 +120,12 @@ class Engine(ABC):
     via
         How to read a store, see :func:`fieldcorr.duel.as_source`.
     """
+
+    kept_as: ClassVar[str] = "left"
+    """What the arms of :attr:`survivors` are called."""
+
+    estimates: ClassVar[str] = "wins"
+    """What an estimate is of."""
 
     def __init__(
         self,
@@ -360,6 +366,11 @@ class Engine(ABC):
             allowed=int(np.count_nonzero(terms.allowed)),
             excluded=int(np.count_nonzero(terms.excluded)),
         )
+
+    @property
+    def outlook(self) -> dict[str, float]:
+        """What is believed about the best arm, by name; nothing for an engine without beliefs."""
+        return {}
 
     @property
     def warning(self) -> str | None:
