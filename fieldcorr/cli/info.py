@@ -117,6 +117,7 @@ def store_rows(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "drive", _inline(facts["drive"])
     yield "region", _inline(facts["region"])
     yield "embedding", f"rank {facts['rank']}"
+    yield from _told_apart(facts["diversity"])
     yield "matrix of r", "stored" if facts["matrix"] else "left out"
     limit = f", at most {facts['top_k']} per row" if facts["top_k"] else ""
     yield "neighbourhoods", f"{facts['neighbours_stored']:,}, r > {facts['threshold']:g}{limit}"
@@ -126,6 +127,14 @@ def store_rows(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "size", f"{size_text(facts['size_bytes'])}, format {facts['format']}"
     yield "made", f"{facts['run'].get('created', 'unknown')}, {_inline(facts['versions'])}"
     yield "hash", facts["hash"]
+
+
+def _told_apart(diversity: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield what r tells apart; a small dimension and a large r of mirrors mean: little."""
+    yield "effective dimension", f"{diversity['dimension']:.2f} (participation ratio)"
+    if diversity["mirrors"]:
+        median, least = diversity["mirror_median"], diversity["mirror_least"]
+        yield "r of left and right", f"{median:.2f} in the median of mirrors, {least:.2f} at least"
 
 
 def _inline(values: Mapping[str, Any]) -> str:

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fieldcorr.cli._common import ThreadsOption, command_group, note, progress, show_table
+from fieldcorr.cli._common import (
+    ThreadsOption,
+    command_group,
+    note,
+    progress,
+    refuse_picture,
+    show_table,
+)
 from fieldcorr.cli.duel import parse_pairs
 from fieldcorr.errors import DuelError, ExportError
 from fieldcorr.files import refuse_existing, write_beside
@@ -255,6 +262,8 @@ def _play(
     from fieldcorr.duel.simulate import simulate
     from fieldcorr.duel.trials import Rater
 
+    if plot is not None:
+        refuse_picture(plot)
     numbers = {key: chosen[key] for key in ("trials", "horizon", "seed")}
     for key in chosen["rater"]:
         if key not in (known := ("lapse", "ties", "drift", "habit")):
@@ -291,8 +300,5 @@ def _play(
         from fieldcorr.plot import regret
 
         with write_beside(plot, error=ExportError, force=True) as draft:
-            try:
-                regret(experiment).savefig(draft)
-            except ValueError as error:  # an ending that matplotlib does not know
-                raise ExportError(f"{plot}: cannot be drawn: {error}") from error
+            regret(experiment).savefig(draft)
         note(f"wrote {plot}")

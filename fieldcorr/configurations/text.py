@@ -34,7 +34,7 @@ def parse_configuration(text: str, names: Sequence[str]) -> NDArray[np.int8]:
     polarity = np.zeros(len(names), dtype=np.int8)
     if text.strip() == ALL_OFF:
         return polarity
-    tokens = text.split()
+    tokens = text.replace("\u2212", "-").split()  # pictures print a minus, not a hyphen
     if not tokens:
         raise ConfigurationError(
             f"configuration {text!r} names no contact (all off is {ALL_OFF!r})"

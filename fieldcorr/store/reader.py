@@ -10,6 +10,7 @@ methods that need them.
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import asdict
 from functools import cached_property
 from itertools import pairwise
 from operator import index
@@ -281,6 +282,8 @@ class Store(StoreFile):
     @cached_property
     def info(self) -> dict[str, Any]:
         """What a person wants to know, as plain values."""
+        from fieldcorr.store.diversity import diversity
+
         settings, solver = self.record("settings"), self.record("solver")
         return {
             "path": str(self.path),
@@ -301,6 +304,7 @@ class Store(StoreFile):
             "top_k": self.top_k,
             "neighbours_stored": self.nnz,
             "neighbours_per_row": self._neighbour_counts(),
+            "diversity": asdict(diversity(self)),
             "solver": settings["solver"],
             "largest_residual": float(np.max(solver["residuals"])),
             "identities": solver["identities"],

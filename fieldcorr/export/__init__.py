@@ -1,7 +1,7 @@
 """Stores in the formats of other programs.
 
 The ending of the file name chooses the format. ``.vtu`` and ``.xdmf`` hold the mesh with the
-potential of named configurations, for ParaView; ``.npz``, ``.mat`` and ``.h5ad`` hold
+fields of named configurations, for ParaView and pyvista; ``.npz``, ``.mat`` and ``.h5ad`` hold
 configurations, r and neighbourhoods; ``.csv`` and ``.parquet`` hold one table of them.
 """
 
@@ -16,15 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldcorr.elements import EDGE_ENDS
-from fieldcorr.errors import ExportError, MissingExtraError
+from fieldcorr.errors import ExportError, missing_extra
+from fieldcorr.export.vtk import write_fields
 from fieldcorr.files import write_beside
 from fieldcorr.store import Store
 
 TABLES = ("configurations", "neighbourhoods", "matrix")
-
-VTK_EDGES = ((0, 1), (1, 2), (0, 2), (0, 3), (1, 3), (2, 3))
-"""Order of the edge nodes of a quadratic tetrahedron in VTK."""
 
 BLOCK_ROWS = 256
 
@@ -56,13 +53,15 @@ def export_store(
 
     Returns
     -------
-    The files written; XDMF keeps its numbers in a second one.
+    The files written. XDMF keeps its numbers in a second one; ``.vtu`` and ``.xdmf`` have the
+    surfaces of the contacts beside them, in a file of the same name with "-contacts".
 
     Notes
     -----
     Potentials are in V for a unit drive. Zero is the mean over the compared region, as in pictures
     and in ``store.potential``; with a grounded outer boundary it is the ground. ``.vtu`` and
-    ``.xdmf`` say which in a comment at their end.
+    ``.xdmf`` say which in a comment at their end, with the names of tissues by number. E and the
+    activating function are those of the cells' centroids.
     """
     target = Path(path)
     write = WRITERS.get(target.suffix.lower())
@@ -73,37 +72,6 @@ def export_store(
     with write_beside(target, error=ExportError, force=force, inputs=[store.path]) as draft:
         write(store, draft, list(configurations), table)
         return [target.parent / file.name for file in sorted(draft.parent.iterdir())]
-
-
-# -- fields ---------------------------------------------------------------------------------------
-
-
-def _write_mesh(store: Store, path: Path, configurations: list[str], _table: str) -> None:
-    import meshio
-
-    if not configurations:
-        raise ExportError(f'{path.name}: name at least one configuration, such as "0- 5+"')
-    volume = store.fields.volume
-    space = volume.space
-    mesh = meshio.Mesh(
-        space.points,
-        [(f"tetra{10 if space.order == 2 else ''}", vtk_cells(space.cell_dofs))],
-        point_data={
-            f"potential {text} (V)": store.fields.field_of(text).values for text in configurations
-        },
-        cell_data={"tissue": [space.mesh.cell_tags]},
-    )
-    mesh.write(path)
-    with path.open("a") as file:  # meshio writes no texts of its own
-        file.write(f"<!-- points in m, potentials in V, 0 = {volume.zero} -->\n")
-
-
-def vtk_cells(dofs: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Return the nodes of every cell in VTK's order."""
-    if dofs.shape[1] == 4:
-        return dofs
-    ours = [tuple(sorted(map(int, ends))) for ends in EDGE_ENDS]
-    return dofs[:, [0, 1, 2, 3, *(4 + ours.index(edge) for edge in VTK_EDGES)]]
 
 
 # -- arrays ---------------------------------------------------------------------------------------
@@ -237,14 +205,12 @@ def _extra(name: str) -> ModuleType:
     try:
         return import_module(name)
     except ImportError as error:
-        raise MissingExtraError(
-            f"this export needs {name}: pip install fieldcorr[export]"
-        ) from error
+        raise missing_extra("this export", name, "export") from error
 
 
 WRITERS: Mapping[str, Callable[[Store, Path, list[str], str], None]] = {
-    ".vtu": _write_mesh,
-    ".xdmf": _write_mesh,
+    ".vtu": write_fields,
+    ".xdmf": write_fields,
     ".npz": _write_npz,
     ".mat": _write_mat,
     ".csv": _write_csv,
