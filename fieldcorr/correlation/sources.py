@@ -31,7 +31,7 @@ _ROUNDING = 1e-6
 _ROWS_KEPT = 64
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Tally:
     """Wins and plays of all arms, (K,): w_b and n_b of the paper, without the background.
 
@@ -39,8 +39,8 @@ class Tally:
     all arms outside the two neighbourhoods here, so that a duel costs as much as its neighbours.
     """
 
-    wins: NDArray[np.float64]
-    plays: NDArray[np.float64]
+    wins: NDArray[Any]
+    plays: NDArray[Any]
     background: NDArray[np.float64]
 
     @classmethod
@@ -110,8 +110,12 @@ class CorrelationSource(ABC):
         In a tie nobody won: wins get tau / 2, since the kappas of the two outcomes add up to tau.
         """
         self._check_pair(winner, loser)
-        _check_tally(tally, self._size)
+        self._check_tally(tally)
         self._add(policy.as_rule(tie=tie), tally, winner, loser)
+
+    def tally(self) -> Tally:
+        """Return the tally of these arms before the first duel."""
+        return Tally.zeros(self._size)
 
     def kappa_tau(
         self, winner: int, loser: int, *, policy: UpdatePolicy = DEFAULT
@@ -140,6 +144,16 @@ class CorrelationSource(ABC):
     @abstractmethod
     def _add(self, rule: kernels.Rule, tally: Tally, winner: int, loser: int) -> None:
         """Do what :meth:`add` says, with checked arguments."""
+
+    def _check_tally(self, tally: Tally) -> None:
+        for name, shape in (("wins", (self._size,)), ("plays", (self._size,)), ("background", (2,))):
+            values = getattr(tally, name)
+            sound = values.dtype == np.float64 and values.shape == shape
+            if not (sound and values.flags.c_contiguous and values.flags.writeable):
+                raise CorrelationError(
+                    f"{name} must be a writeable contiguous float64 array of shape {shape}, "
+                    f"not {values.dtype} of shape {values.shape}"
+                )
 
     def _check_pair(self, winner: int, loser: int) -> None:
         self._check_arm(winner)
@@ -420,17 +434,6 @@ def _clamped(values: NDArray[Any]) -> NDArray[Any]:
         raise CorrelationError("correlation: an entry is not finite or outside [-1, 1]")
     limited: NDArray[Any] = np.clip(values, -1.0, 1.0)
     return limited
-
-
-def _check_tally(tally: Tally, size: int) -> None:
-    for name, shape in (("wins", (size,)), ("plays", (size,)), ("background", (2,))):
-        values = getattr(tally, name)
-        sound = values.dtype == np.float64 and values.shape == shape
-        if not (sound and values.flags.c_contiguous and values.flags.writeable):
-            raise CorrelationError(
-                f"{name} must be a writeable contiguous float64 array of shape {shape}, "
-                f"not {values.dtype} of shape {values.shape}"
-            )
 
 
 def _digest(kind: str, *arrays: NDArray[Any]) -> str:
