@@ -7,6 +7,7 @@ leaves of a block count depends only on how many anodes and cathodes its head ha
 rows are found and named without anything of length K.
 """
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -15,6 +16,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fieldcorr.configurations.text import configuration_ids
+from fieldcorr.errors import ConfigurationError
+
+MOST_BLOCKS = 1_000_000
+"""More than this are never listed: 3^32 has 2.8e11."""
 
 BLOCK_LEAVES = 6561
 """Most leaves of a block: 3^8, whose tables stay in the second-level cache."""
@@ -46,6 +51,11 @@ class ProductSpace:
         """How many contacts, from the first on, choose a leaf."""
         sizes = np.cumprod(self.allowed.sum(axis=1))
         return max(1, int(np.searchsorted(sizes, BLOCK_LEAVES, side="right")))
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks there are at most: some may have no rows."""
+        return math.prod(self.allowed[self.width :].sum(axis=1).tolist())
 
     @cached_property
     def leaves(self) -> NDArray[np.int8]:
@@ -94,6 +104,20 @@ class ProductSpace:
         rank = np.cumsum(self.heads.valid, axis=1) - 1
         found = is_leaf & is_block & self.heads.valid[kind, leaf]
         return np.where(found, self.offsets[block] + rank[kind, leaf], -1)
+
+
+def checked_space(allowed: ArrayLike, limits: ArrayLike, where: object) -> ProductSpace:
+    """Return the space that a file describes, or say in a line what is wrong with it."""
+    digits, numbers = np.asarray(allowed), np.asarray(limits).tolist()
+    size = len(digits)
+    if not np.isin(digits, (0, 1)).all() or not digits.any(axis=1).all():
+        raise ConfigurationError(f"{where}: /space/allowed leaves a contact without a polarity")
+    if not all(0 <= number <= size for number in numbers) or min(numbers[0], numbers[2]) < 1:
+        raise ConfigurationError(f"{where}: /space/limits {numbers} are not within 1 and {size}")
+    space = ProductSpace(digits.astype(np.bool_), tuple(numbers))
+    if space.blocks > MOST_BLOCKS or not len(space):
+        raise ConfigurationError(f"{where}: /space describes no space that can be computed")
+    return space
 
 
 def _choices(allowed: NDArray[np.bool_]) -> NDArray[np.int8]:

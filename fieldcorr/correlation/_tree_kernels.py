@@ -279,17 +279,17 @@ def _voltage_leaves(tables: Tables, p: int, h: Float64s, state: Float64s, out: F
     for digit in range(3):
         if not tables.allowed[nodes - 2, digit]:
             continue
-        scale, new = norm[base : base + states], out[base : base + states]
+        scale, leaf = norm[base : base + states], out[base : base + states]
         if digit == 0:
             factor = multipliers[place : place + states]
             for s in range(states):
-                new[s] = _round((old[s] + factor[s] * own[s]) * scale[s])
+                leaf[s] = _round((old[s] + factor[s] * own[s]) * scale[s])
         elif digit == ANODE:
             for s in range(states):
-                new[s] = _round((old[s] + own[s]) * scale[s])
+                leaf[s] = _round((old[s] + own[s]) * scale[s])
         else:
             for s in range(states):
-                new[s] = _round(old[s] * scale[s])
+                leaf[s] = _round(old[s] * scale[s])
         base += states
 
 
@@ -385,9 +385,7 @@ def build_current(
 
 
 @_inner
-def _current_leaves(
-    tables: Tables, p: int, head: Float64s, sums: Float64s, out: Float32s
-) -> None:
+def _current_leaves(tables: Tables, p: int, head: Float64s, sums: Float64s, out: Float32s) -> None:
     """Fill ``out`` (L,) with r of one arm and the leaves of block p.
 
     ``head`` (2,) and ``sums`` (2, L) are the sums over anodes and cathodes of head and leaf.

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,8 +24,8 @@ from fieldcorr.errors import CorrelationError
 if TYPE_CHECKING:
     from fieldcorr.store import Store
 
-Via = Literal["auto", "embedding", "matrix", "neighbours"]
-"""How a store is read; "auto" is the embedding."""
+Via = Literal["auto", "embedding", "matrix", "neighbours", "rules"]
+"""How a store is read; "auto" is the embedding, or the rules where nothing is listed."""
 
 _ROUNDING = 1e-6
 _ROWS_KEPT = 64
@@ -146,7 +146,11 @@ class CorrelationSource(ABC):
         """Do what :meth:`add` says, with checked arguments."""
 
     def _check_tally(self, tally: Tally) -> None:
-        for name, shape in (("wins", (self._size,)), ("plays", (self._size,)), ("background", (2,))):
+        for name, shape in (
+            ("wins", (self._size,)),
+            ("plays", (self._size,)),
+            ("background", (2,)),
+        ):
             values = getattr(tally, name)
             sound = values.dtype == np.float64 and values.shape == shape
             if not (sound and values.flags.c_contiguous and values.flags.writeable):
@@ -304,7 +308,8 @@ def as_source(correlation: Any, *, via: Via = "auto") -> CorrelationSource:
 
     An embedding or a kernel function cannot be told from other arrays and functions: use
     :func:`source_from_embedding` or :func:`source_from_kernel`. A store is read via "embedding",
-    "matrix" or "neighbours"; "auto" is the embedding, which every store has and which is fastest.
+    "matrix" or "neighbours"; "auto" is the embedding, which is fastest, or "rules" where
+    configurations are not listed.
     """
     if isinstance(correlation, CorrelationSource):
         return correlation
@@ -324,12 +329,18 @@ def as_source(correlation: Any, *, via: Via = "auto") -> CorrelationSource:
 
 def source_from_store(store: "Store", *, via: Via = "auto") -> CorrelationSource:
     """Return the source of an open store; its hash does not depend on the way of reading it."""
+    if store.is_whole:
+        if via not in ("auto", "rules"):
+            raise CorrelationError(f"{store.path}: r is computed from the rules, not via {via!r}")
+        return store.source
     if via in ("auto", "embedding"):
         return EmbeddingSource(store.embedding, store=store)
     if via == "neighbours":
         return NeighbourSource(store.neighbours, len(store), store=store)
+    if via == "rules":
+        raise CorrelationError(f"{store.path}: configurations are listed: use the embedding")
     if via != "matrix":
-        raise CorrelationError(f"via {via!r} is not one of auto, embedding, matrix, neighbours")
+        raise CorrelationError(f"via {via!r} is not one of {', '.join(get_args(Via))}")
     if not store.has_matrix:
         raise CorrelationError(f"{store.path}: the store has no matrix; use the embedding")
     return RowSource(store.row, len(store), store=store)

@@ -6,6 +6,7 @@ computed from them whenever it is needed. Every way to r goes through the same o
 a part of it, and an update of a few survivors see the same float32.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -40,9 +41,7 @@ class Circuit:
 
     def currents(self, polarity: NDArray[np.int8]) -> Floats:
         """Return the contact currents (N, E) of polarities (N, E) for a unit drive."""
-        return contact_currents(
-            polarity, self.admittance, mode=self.mode, fractions=self.fractions
-        )
+        return contact_currents(polarity, self.admittance, mode=self.mode, fractions=self.fractions)
 
 
 class Whole:
@@ -120,9 +119,7 @@ class Whole:
         _parallel.run_ranges(tree.build_voltage, len(maps), *arguments)
         return weakest, float(np.sqrt(np.diag(energy)).sum())
 
-    def _build_current(
-        self, blank: tree.Tables
-    ) -> tuple[tree.Tables, Floats, float]:
+    def _build_current(self, blank: tree.Tables) -> tuple[tree.Tables, Floats, float]:
         space, weight = self.space, self._weight
         heads = space.heads
         of_heads, of_leaves = self._sums(weight)
@@ -145,7 +142,7 @@ class Whole:
         return np.ones(len(self._gram)) if given is None else np.array(given, dtype=np.float64)
 
     def _sums(self, values: Floats) -> tuple[Floats, Floats]:
-        """Return sums of values (E,) over anodes and cathodes: (P, 2) of heads, (2, L) of leaves."""
+        """Return sums of values (E,) over anodes, cathodes: (P, 2) of heads, (2, L) of leaves."""
         space = self.space
         heads, leaves = np.empty((len(space.heads.kind), 2)), np.empty((2, len(space.leaves)))
         tree.head_sums(space.heads.polarity, values[space.width :], heads)
@@ -183,7 +180,7 @@ class Whole:
         out = np.empty((1, last - first), dtype=np.float32)
         one = vectors[0][:1], vectors[1][:1]
         tree.fill_r(p, p + 1, self.tables, self.all, *one, first, out)
-        return out[0]
+        return out.reshape(-1)
 
     def nearest(
         self, polarity: NDArray[np.int8], count: int
@@ -229,9 +226,14 @@ class WholeSource(CorrelationSource):
     def row(self, arm: int) -> NDArray[np.float32]:
         """Return r of one arm with everyone, (K,)."""
         self._check_arm(arm)
-        row: NDArray[np.float32] = self.whole.r(self._polarity(arm), self.whole.all)[0]
-        row[arm] = 1.0
+        row: NDArray[np.float32] = self.rows([arm])[0]
         return row
+
+    def rows(self, arms: Sequence[int]) -> NDArray[np.float32]:
+        """Return r of some arms with everyone, (n, K)."""
+        r = self.whole.r(self._polarity(*arms), self.whole.all)
+        r[np.arange(len(arms)), list(arms)] = 1.0
+        return r
 
     def nearest(self, arm: int, count: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Return the other arms of largest r, best first, and r."""

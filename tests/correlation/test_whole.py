@@ -11,7 +11,7 @@ from fieldcorr.configurations.space import ProductSpace
 from fieldcorr.correlation.embedding import embedding_from_gram
 from fieldcorr.correlation.rule import UpdatePolicy, kappa_tau_reference
 from fieldcorr.correlation.sources import Tally, source_from_embedding
-from fieldcorr.correlation.whole import Circuit, Whole, WholeSource, WholeTally, table_bytes
+from fieldcorr.correlation.whole import Circuit, WholeSource, WholeTally, table_bytes
 from fieldcorr.errors import CorrelationError, DriveError
 from tests.correlation.circuits import Case, cases, circuit, definition, everything
 
@@ -29,7 +29,9 @@ def source(case: Case) -> WholeSource:
     return WholeSource(case.whole, fingerprint=lambda: "whole")
 
 
-same_fixture = settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+same_fixture = settings(
+    max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 
 
 @same_fixture
@@ -117,7 +119,8 @@ def test_a_few_members_see_the_same_bits(mode: str) -> None:
     members = full._replace(
         offsets=np.concatenate([[0], np.cumsum(counts)]), listed=np.concatenate(leaves)
     )
-    few = WholeTally(*np.zeros((2, kept.sum()), dtype=np.float32), np.zeros(2), members)
+    none = np.zeros(kept.sum(), dtype=np.float32)
+    few = WholeTally(none, none.copy(), np.zeros(2), members)
     every = r.tally()
     arms = np.flatnonzero(kept)
     for winner, loser in ((arms[0], arms[-1]), (arms[5], 17), (40, arms[9])):
@@ -137,7 +140,7 @@ def test_threads_do_not_change_a_bit(mode: str) -> None:
             rows.append(r.row(100))
             tallies.append(r.tally())
             r.add(tallies[-1], 3, 700)
-    np.testing.assert_array_equal(*rows)
+    np.testing.assert_array_equal(rows[0], rows[1])
     np.testing.assert_array_equal(tallies[0].wins, tallies[1].wins)
 
 
@@ -157,7 +160,9 @@ def test_the_tables_take_the_bytes_that_are_stated() -> None:
     for mode in ("voltage", "current"):
         made = everything(6, circuit(6, 1, mode))
         tables = made.whole.tables
-        assert table_bytes(made.space, mode) == tables.inverse_norm.nbytes + tables.multipliers.nbytes
+        assert (
+            table_bytes(made.space, mode) == tables.inverse_norm.nbytes + tables.multipliers.nbytes
+        )
 
 
 def test_a_field_that_rounding_would_reach_is_refused() -> None:
