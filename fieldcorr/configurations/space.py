@@ -86,6 +86,11 @@ class ProductSpace:
         """The leaves that count, for each kind."""
         return [np.flatnonzero(row).astype(np.uint16) for row in self.heads.valid]
 
+    @cached_property
+    def ranks(self) -> NDArray[np.int64]:
+        """(kinds, L): the row of each leaf that counts, from the first row of its block on."""
+        return np.asarray(np.cumsum(self.heads.valid, axis=1) - 1)
+
     def polarity(self, rows: ArrayLike) -> NDArray[np.int8]:
         """Return the polarities (N, E) of rows (N,), which must exist."""
         numbers = np.atleast_1d(np.asarray(rows, dtype=np.int64))
@@ -101,9 +106,8 @@ class ProductSpace:
         leaf, is_leaf = _find(self.leaves, polarity[:, : self.width])
         block, is_block = _find(self.heads.polarity, polarity[:, self.width :])
         kind = self.heads.kind[block]
-        rank = np.cumsum(self.heads.valid, axis=1) - 1
         found = is_leaf & is_block & self.heads.valid[kind, leaf]
-        return np.where(found, self.offsets[block] + rank[kind, leaf], -1)
+        return np.where(found, self.offsets[block] + self.ranks[kind, leaf], -1)
 
 
 def checked_space(allowed: ArrayLike, limits: ArrayLike, where: object) -> ProductSpace:

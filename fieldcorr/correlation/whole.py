@@ -213,6 +213,12 @@ class WholeTally(Tally):
 
     members: tree.Members
 
+    def __deepcopy__(self, _: dict[int, Any]) -> "WholeTally":
+        """Copy what duels change; what describes the space is shared."""
+        offsets, listed = self.members.offsets.copy(), self.members.listed.copy()
+        members = self.members._replace(offsets=offsets, listed=listed)
+        return WholeTally(self.wins.copy(), self.plays.copy(), np.zeros(2), members)
+
 
 class WholeSource(CorrelationSource):
     """r from the tables of a product space; tallies in float32, of survivors alone."""

@@ -8,13 +8,14 @@ An algorithm adds what it knows before the first duel, how it learns and what it
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Self, TypedDict
+from typing import Any, ClassVar, Self, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fieldcorr.correlation.numbers import real_number, whole_number
 from fieldcorr.correlation.sources import CorrelationSource, Tally, Via, as_source
+from fieldcorr.correlation.whole import WholeSource, WholeTally
 from fieldcorr.duel import _kernels
 from fieldcorr.duel.events import (
     ANSWERS,
@@ -27,6 +28,7 @@ from fieldcorr.duel.events import (
     set_event,
 )
 from fieldcorr.duel.survivors import Survivors
+from fieldcorr.duel.whole import WholeArms, WholeSurvivors
 from fieldcorr.errors import DuelError
 
 _RETROACTIVE = ("void", "exclude", "include", "extend")
@@ -110,6 +112,9 @@ class Engine(ABC):
         How to read a store, see :func:`fieldcorr.duel.as_source`.
     """
 
+    takes_whole: ClassVar[bool] = False
+    """Whether arms may be too many to list."""
+
     def __init__(
         self,
         correlation: Any,
@@ -120,6 +125,11 @@ class Engine(ABC):
         via: Via = "auto",
     ) -> None:
         self.source: CorrelationSource = as_source(correlation, via=via)
+        if isinstance(self.source, WholeSource) and not self.takes_whole:
+            raise DuelError(
+                f"{type(self).__name__} keeps numbers of its own for every configuration: it "
+                f"cannot play on {len(self.source):,} of them"
+            )
         self.seed = whole_number(seed, "seed", DuelError)
         if self.seed >= 2**63:
             raise DuelError(f"seed: {seed} is not below 2^63")
@@ -332,7 +342,7 @@ class Engine(ABC):
         ranked = self.survivors
         if not len(ranked):
             raise DuelError("no arm is left: everything is excluded")
-        return int(ranked.arm[0])
+        return ranked[0].arm
 
     @property
     def progress(self) -> Standing:
@@ -514,7 +524,25 @@ class EliminatingEngine(Engine):
 
     def _blank(self) -> Tallied:
         # Algorithm 2: line 1, W_1 <- B, is the active set; line 8, t <- 0, the count of duels.
-        return Tallied(Tally.zeros(len(self.source)))  # lines 3-4: n_b <- 0, w_b <- 0
+        return Tallied(self.source.tally())  # lines 3-4: n_b <- 0, w_b <- 0
+
+    @property
+    def _whole(self) -> WholeArms | None:
+        """The arms where they are too many to list, else None."""
+        source, tally = self.source, self._learnt.tally
+        if isinstance(source, WholeSource) and isinstance(tally, WholeTally):
+            return WholeArms(source.whole, tally, self._active, self._choices)
+        return None
+
+    def _eliminate(self) -> set[int]:
+        """Take the dominated arms out of the set; return those in :attr:`Tallied.duels`."""
+        compared = [a for duel in self._learnt.duels for a in duel[:2] if self._active[int(a)]]
+        if (whole := self._whole) is not None:
+            whole.eliminate()
+        else:
+            _, _, dominated = self._judged()
+            self._active[dominated] = False
+        return {int(arm) for arm in compared if not self._active[int(arm)]}
 
     def _judged(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
         """Return P-hat_b and the radius of every arm, (K,), and the arms to eliminate."""
@@ -525,5 +553,7 @@ class EliminatingEngine(Engine):
         return estimate, radius, out[:count]
 
     def _ranked(self) -> Survivors:
+        if (whole := self._whole) is not None:
+            return WholeSurvivors(whole, self._left)
         estimate, radius, _ = self._judged()
         return Survivors.ranked(self._active, estimate, self._learnt.tally.all_plays, radius)

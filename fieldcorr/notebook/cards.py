@@ -142,7 +142,7 @@ def duel_card(engine: "Engine") -> str:
         rows["note"] = engine.warning
     picture, caption = "", "no duel yet"
     if len(ranked):
-        leader = int(ranked.arm[0])
+        leader = ranked[0].arm
         store = engine.source.store
         picture = "" if store is None else array_svg(layout_of(store), store.polarity[leader])
         caption = f"leads: {engine.source.label(leader)}" if progress.duels else caption
