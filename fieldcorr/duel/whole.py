@@ -62,7 +62,8 @@ class WholeArms:
         if not kept.size:
             kept = np.empty(len(tally.wins), dtype=np.uint16)
         rows = space.offsets, space.ranks, space.heads.kind
-        places = members.offsets, leaves, first_leaf, *rows, self._active
+        whole = int(not members.listed.size)
+        places = whole, members.offsets, leaves, first_leaf, *rows, self._active
         count = kernels.drop_dominated(*terms, floor, worst, *places, *arrays, kept_offsets, kept)
         tally.wins, tally.plays = tally.wins[:count], tally.plays[:count]
         tally.members = members._replace(offsets=kept_offsets, listed=kept[:count])
