@@ -70,6 +70,7 @@ def write_beside(
             with file.open("rb+") as opened:
                 os.fsync(opened.fileno())
             os.replace(file, target.parent / file.name)
+        fsync_folder(target.parent)
 
 
 def refuse_existing(
@@ -118,6 +119,18 @@ def fsync_folder(folder: Path) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
+
+
+def limit_memory() -> None:
+    """Allow this process no more memory than the machine has, where that can be set."""
+    try:
+        import resource
+
+        most = max(1 << 33, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    except (ImportError, OSError, ValueError):
+        return
 
 
 class Closing:

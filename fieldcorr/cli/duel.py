@@ -159,7 +159,7 @@ def run(
         except KeyboardInterrupt:
             _say("\n")
         note(
-            f"Everything recorded is in {journal}, {session.journal.lines} lines; "
+            f"Everything recorded is in {journal}, {session.journal.end}; "
             f"go on with: fieldcorr duel run {journal}"
         )
 
@@ -191,7 +191,9 @@ def status(
         show(printable(f"{type(engine).__name__} on {name}, seed {engine.seed}"))
         show(", ".join(f"{key} {value}" for key, value in engine.settings.items()))
         show(printable(result_text(engine)))
-        show(f"The journal has {content.lines} lines.")
+        show(f"The journal has {content.lines} lines, check {content.check}.")
+        if content.header["store"].get("hash") != engine.source.fingerprint():
+            show("The store was computed again since; what defines r agrees.")
     if engine.warning:
         show(f"Warning: {engine.warning}.")
     if content.torn and not running:
@@ -249,7 +251,7 @@ def export(
         refuse_existing(output, error=ExportError, force=force, inputs=(journal, opened.path))
         engine, content = read_session(journal, opened)
         rows = survivor_rows(engine) if what == "survivors" else duel_rows(engine, content)
-        write_rows(rows, output)
+        write_rows(rows, output, force=force)
     note(f"{output}: {len(rows)} rows")
 
 
@@ -288,6 +290,7 @@ def _status_record(engine: Engine, content: JournalContent, *, running: bool) ->
         "progress": asdict(engine.progress),
         "answers": engine.answers,
         "lines": content.lines,
+        "check": content.check,
         "done": engine.done,
         "warning": engine.warning,
         "torn": len(content.torn),

@@ -7,7 +7,7 @@ that repeats it.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +15,8 @@ import typer
 
 from fieldcorr.cli._common import ThreadsOption, command_group, note, progress, show_table
 from fieldcorr.cli.duel import parse_pairs
-from fieldcorr.errors import DuelError
+from fieldcorr.errors import DuelError, ExportError
+from fieldcorr.files import refuse_existing, write_beside
 
 if TYPE_CHECKING:
     from fieldcorr.duel.simulate import Player
@@ -66,6 +67,7 @@ Settings = Annotated[
 ]
 Csv = Annotated[Path | None, typer.Option(metavar="FILE", help="Write mean and deviation.")]
 Plot = Annotated[Path | None, typer.Option(metavar="FILE", help="Draw regret: .png, .svg, .pdf.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
 
 
 @group.command("paper")
@@ -84,6 +86,7 @@ def paper(
     settings: Settings = None,
     csv: Csv = None,
     plot: Plot = None,
+    force: Force = False,
     threads: ThreadsOption = None,
 ) -> None:
     """Repeat the paper's simulation: a Gaussian process on a grid, five algorithms.
@@ -99,6 +102,7 @@ def paper(
     """
     from fieldcorr.duel.worlds import Grid
 
+    _refuse(csv, plot, force=force, inputs=[settings])
     given = {"trials": trials, "horizon": horizon, "length": length, "side": side}
     given |= {"amplitude": amplitude, "noise": noise, "seed": seed}
     chosen = _merged(PAPER, settings, given, parse_pairs(option, delta=delta))
@@ -126,6 +130,7 @@ def store_command(
     settings: Settings = None,
     csv: Csv = None,
     plot: Plot = None,
+    force: Force = False,
     threads: ThreadsOption = None,
 ) -> None:
     """Play on the configurations of a store, with random utilities over them.
@@ -139,6 +144,7 @@ def store_command(
     from fieldcorr.duel.worlds import ElectrodeSpace
     from fieldcorr.store import open_store
 
+    _refuse(csv, plot, force=force, inputs=[settings, store])
     given = {"trials": trials, "horizon": horizon, "length": length, "utility": utility}
     given |= {"amplitude": amplitude, "noise": noise, "seed": seed}
     chosen = _merged(STORE, settings, given, parse_pairs(option, delta=delta))
@@ -175,6 +181,14 @@ def _merged(
     return merged
 
 
+def _refuse(*outputs: Path | None, force: bool, inputs: Sequence[Path | None]) -> None:
+    """Refuse to replace files before time is spent on what would be written to them."""
+    read = [path for path in inputs if path]
+    for path in outputs:
+        if path:
+            refuse_existing(path, error=ExportError, force=force, inputs=read)
+
+
 def players(options: Mapping[str, Any]) -> list[Player]:
     """Return CorrDuel with these options, the paper's three baselines, and the printed listing."""
     from fieldcorr.duel import DuelOptions
@@ -205,10 +219,14 @@ def _play(
     show_table(title, *experiment.table())
     note(f"CorrDuel: {settings['CorrDuel']}")
     if csv is not None:
-        experiment.write_csv(csv)
+        experiment.write_csv(csv, force=True)
         note(f"wrote {csv}")
     if plot is not None:
         from fieldcorr.plot import regret
 
-        regret(experiment).savefig(plot)
+        with write_beside(plot, error=ExportError, force=True) as draft:
+            try:
+                regret(experiment).savefig(draft)
+            except ValueError as error:  # an ending that matplotlib does not know
+                raise ExportError(f"{plot}: cannot be drawn: {error}") from error
         note(f"wrote {plot}")

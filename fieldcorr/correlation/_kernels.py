@@ -153,7 +153,7 @@ def _store_tile(
     sums: Float64s, tile: int, rounded: Float32s, row: int, column: int, out: Float32s
 ) -> None:
     """Put a finished register tile at (row, column) of ``out``, as far as it is inside."""
-    n_rows, n_columns = out.shape
+    n_rows, n_columns = out.shape[0], out.shape[1]
     place = tile * ROWS * PANEL
     if row >= 0 and row + ROWS <= n_rows and column + PANEL <= n_columns:
         _round_tile(sums, place, out, row * n_columns + column, n_columns)
@@ -176,7 +176,9 @@ def _fill_block(
     high = (bottom - top + ROWS - 1) // ROWS
     kept = high * (right - left) if rank > DEPTH else 1
     sums = np.empty((kept + 1, ROWS, PANEL))
-    sums[kept] = 0.0  # where every sum starts
+    for i in range(ROWS):
+        for j in range(PANEL):
+            sums[kept, i, j] = 0.0  # where every sum starts
     rounded = np.empty((ROWS, PANEL), np.float32)
     for d in range(0, rank, DEPTH):
         depth = min(DEPTH, rank - d)
@@ -311,29 +313,6 @@ def _kth_largest(values: Float32s, k: int) -> np.float32:
     return np.float32(values[wanted])
 
 
-@_inner
-def _fill_largest(
-    row: Float32s, own: int, threshold: np.float32, indices: Integers, data: Float32s
-) -> None:
-    """Fill one neighbourhood with the largest entries; of equal ones the first in the row."""
-    count = _count_above(row, own, threshold)
-    place_of = np.empty(count, indices.dtype)
-    values = np.empty(count, np.float32)
-    _fill_above(row, own, threshold, place_of, values)
-    cut = _kth_largest(values.copy(), indices.size)
-    equal = indices.size
-    for n in range(count):
-        equal -= values[n] > cut
-    place = 0
-    for n in range(count):
-        same = values[n] == cut and equal > 0
-        if values[n] > cut or same:
-            indices[place] = place_of[n]
-            data[place] = values[n]
-            place += 1
-            equal -= same
-
-
 @_jit
 def fill_neighbours(
     begin: int,
@@ -341,21 +320,55 @@ def fill_neighbours(
     rows: Float32s,
     start: int,
     threshold: np.float32,
-    top: int,
     indptr: Int64s,
     indices: Integers,
     data: Float32s,
 ) -> None:
     """Fill the neighbourhood of row start + i into the entries indptr[i] ... indptr[i + 1].
 
-    ``indptr`` are the sums of what :func:`count_neighbours` counted with the same threshold and
-    ``top``; a row with more than ``top`` neighbours keeps the largest.
+    ``indptr`` are the sums of what :func:`count_neighbours` counted with the same threshold.
+    """
+    for i in range(begin, end):
+        near = indices[indptr[i] : indptr[i + 1]]
+        r = data[indptr[i] : indptr[i + 1]]
+        _fill_above(rows[i], start + i, threshold, near, r)
+
+
+@_jit
+def fill_largest(
+    begin: int,
+    end: int,
+    rows: Float32s,
+    start: int,
+    threshold: np.float32,
+    indptr: Int64s,
+    indices: Integers,
+    data: Float32s,
+) -> None:
+    """Fill neighbourhoods as :func:`fill_neighbours`, with the largest entries where not all fit.
+
+    Of equal ones the first in the row are kept. A kernel of its own: few need it, and it takes
+    longer to compile than the other.
     """
     for i in range(begin, end):
         row, own = rows[i], start + i
         near = indices[indptr[i] : indptr[i + 1]]
         r = data[indptr[i] : indptr[i + 1]]
-        if near.size == top and top < _count_above(row, own, threshold):
-            _fill_largest(row, own, threshold, near, r)
-        else:
+        count = _count_above(row, own, threshold)
+        if not 0 < near.size < count:
             _fill_above(row, own, threshold, near, r)
+            continue
+        place_of, values = np.empty(count, indices.dtype), np.empty(count, np.float32)
+        _fill_above(row, own, threshold, place_of, values)
+        cut = _kth_largest(values.copy(), near.size)
+        equal = near.size
+        for n in range(count):
+            equal -= values[n] > cut
+        place = 0
+        for n in range(count):
+            same = values[n] == cut and equal > 0
+            if values[n] > cut or same:
+                near[place] = place_of[n]
+                r[place] = values[n]
+                place += 1
+                equal -= same

@@ -163,10 +163,9 @@ def neighbour_fill(
     if not indices.shape == data.shape == (indptr[-1],):
         raise CorrelationError(f"{indptr[-1]} neighbours do not fit into arrays of {data.shape}")
     with _parallel.threads(threads):
+        kernel = kernels.fill_neighbours if top is None else kernels.fill_largest
         arrays = indptr, indices, data
-        _parallel.run_ranges(
-            kernels.fill_neighbours, len(rows), rows, start, _below(threshold), limit, *arrays
-        )
+        _parallel.run_ranges(kernel, len(rows), rows, start, _below(threshold), *arrays)
     return indices, data
 
 

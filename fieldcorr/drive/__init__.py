@@ -85,7 +85,7 @@ def _voltage(
     if insulated:
         y = _insulated(y)
     current = np.empty(rows.shape)
-    scratch = np.empty((size, size)), np.empty((size, 2)), np.empty((size, 2))
+    scratch = np.empty((size, size + 2)), np.empty((size, 2))
     bad = kernels.voltage_currents(rows, y, int(insulated), _SINGULAR * scale, *scratch, current)
     if bad >= 0:
         raise DriveError(

@@ -251,26 +251,44 @@ def first_ranked(estimate: Float64s, count: Float64s, active: Bools) -> int:
 
 
 @_inner
-def correlate(
+def _place_of(arm: int, arms: Int64s, left: int) -> int:
+    """Return where an arm stands among the first ``left`` of ``arms``, ascending; -1 if nowhere."""
+    low, high = 0, left
+    while low < high:
+        middle = (low + high) // 2
+        if arms[middle] < arm:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < left and arms[low] == arm else -1
+
+
+@_inner
+def _correlate(
     choices: Choices,
     r: Float32s,
     logs: Float64s,
+    arms: Int64s,
+    left: int,
     winner: int,
     loser: int,
     wins: Float64s,
     plays: Float64s,
 ) -> None:
-    """Add the CorrUpdate of one duel for every arm (Eqs. 5-6), bit for bit as the engines do.
+    """Add the CorrUpdate of one duel for every arm left (Eqs. 5-6), bit for bit as the engines do.
 
-    ``logs`` (K, K) holds the logarithms of r~, above 0 where the rule leaves an arm out: looking
-    them up is 5 times faster than computing two per arm.
+    ``winner`` and ``loser`` are places in ``arms``. ``logs`` (K, K) holds the logarithms of r~,
+    above 0 where the rule leaves an arm out: looking them up is 5 times faster than computing two
+    per arm.
     """
     floor, cap = choices.floor, choices.cap
-    near, far, log_near, log_far = r[winner], r[loser], logs[winner], logs[loser]
-    pair = min(1.0, max(floor, float(near[loser])))
+    i, j = arms[winner], arms[loser]
+    near, far, log_near, log_far = r[i], r[j], logs[i], logs[j]
+    pair = min(1.0, max(floor, float(near[j])))
     denominator = 1.0 + pair if pair > -1.0 else np.inf
     own = wins[winner], plays[winner], wins[loser], plays[loser]
-    for k in range(wins.size):
+    for n in range(left):
+        k = arms[n]
         x, y = float(near[k]), float(far[k])
         x = x if x > floor else floor
         y = y if y > floor else floor
@@ -281,19 +299,34 @@ def correlate(
         tau = tau if (log_near[k] <= 0.0) & (log_far[k] <= 0.0) else 0.0
         total = log_near[k] + log_far[k]
         share = log_far[k] / (total if total < 0.0 else 1.0)
-        wins[k] += tau * (share if total < 0.0 else 0.5)
-        plays[k] += tau
+        wins[n] += tau * (share if total < 0.0 else 0.5)
+        plays[n] += tau
     if choices.pin != 0.0:
         wins[winner], plays[winner] = own[0] + 1.0, own[1] + 1.0
         wins[loser], plays[loser] = own[2], own[3] + 1.0
 
 
 @_inner
-def forget(
+def _remove(
+    gone: Int64s, count: int, arms: Int64s, left: int, wins: Float64s, plays: Float64s
+) -> int:
+    """Close the gaps at the ``count`` ascending places in ``gone``; return how many arms stay."""
+    kept = 0
+    for n in range(left):
+        if n - kept < count and gone[n - kept] == n:
+            continue
+        arms[kept], wins[kept], plays[kept] = arms[n], wins[n], plays[n]
+        kept += 1
+    return kept
+
+
+@_inner
+def _forget(
     choices: Choices,
     r: Float32s,
     logs: Float64s,
-    active: Bools,
+    arms: Int64s,
+    left: int,
     duels: Int64s,
     count: int,
     wins: Float64s,
@@ -303,15 +336,17 @@ def forget(
     kept = 0
     for s in range(count):
         winner, loser = duels[s, 0], duels[s, 1]
-        if active[winner] and active[loser]:
+        if _place_of(winner, arms, left) >= 0 and _place_of(loser, arms, left) >= 0:
             duels[kept, 0], duels[kept, 1] = winner, loser
             kept += 1
     if kept < count:
-        for k in range(wins.size):
-            wins[k] = 0.0
-            plays[k] = 0.0
+        for n in range(left):
+            wins[n] = 0.0
+            plays[n] = 0.0
         for s in range(kept):
-            correlate(choices, r, logs, duels[s, 0], duels[s, 1], wins, plays)
+            winner, loser = duels[s, 0], duels[s, 1]
+            places = _place_of(winner, arms, left), _place_of(loser, arms, left)
+            _correlate(choices, r, logs, arms, left, places[0], places[1], wins, plays)
     return kept
 
 
@@ -328,45 +363,45 @@ def corrduel_trial(
 ) -> None:
     """Play one trial of CorrDuel: write the stepwise regret into ``eps`` (T,).
 
-    ``result`` (3,) gets the regret of the returned arm, the number of arms left, and whether the
-    best one is among them.
+    Nothing brings an arm back in a trial, so wins and plays are kept for the arms that are left
+    alone. ``result`` (3,) gets the regret of the returned arm, the number of arms left, and
+    whether the best one is among them.
     """
-    arms = utility.size
+    left = utility.size
     best = np.argmax(utility)
-    wins, plays, background = np.zeros(arms), np.zeros(arms), np.zeros(2)
-    estimate, radius = np.empty(arms), np.empty(arms)
-    active = np.ones(arms, dtype=np.bool_)
-    out = np.empty(arms, dtype=np.int64)
+    arms, everyone = np.arange(left), np.ones(left, dtype=np.bool_)
+    wins, plays, background = np.zeros(left), np.zeros(left), np.zeros(2)
+    estimate, radius = np.empty(left), np.empty(left)
+    out = np.empty(left, dtype=np.int64)
     duels = np.zeros((eps.size, 2), dtype=np.int64)
-    compared, left, previous = 0, arms, -1
+    compared, previous = 0, -1
     for t in range(eps.size):
         if left == 1:
-            eps[t] = regret(utility, best, nth(active, 0), noise)
+            eps[t] = regret(utility, best, arms[0], noise)
             continue
-        if choices.chain != 0.0 and previous >= 0 and active[previous]:
-            i = 0
-            for k in range(previous):
-                i += active[k]
-        else:
+        i = _place_of(previous, arms, left) if choices.chain != 0.0 else -1
+        if i < 0:
             i = below(seed, t * STRIDE, left)
         j = below(seed, t * STRIDE + 1, left - 1)
-        i, j = nth(active, i), nth(active, j + 1 if j >= i else j)
-        previous = j
-        eps[t] = pair_regret(utility, best, i, j, noise)
-        if not left_wins(utility, i, j, noise, seed, t):
+        j = j + 1 if j >= i else j
+        previous = arms[j]
+        eps[t] = pair_regret(utility, best, arms[i], arms[j], noise)
+        if not left_wins(utility, arms[i], arms[j], noise, seed, t):
             i, j = j, i
-        duels[compared, 0], duels[compared, 1] = i, j
+        duels[compared, 0], duels[compared, 1] = arms[i], arms[j]
         compared += 1
-        correlate(choices, r, logs, i, j, wins, plays)
-        count = judge(choices, wins, plays, background, active, estimate, radius, out)
-        for m in range(count):
-            active[out[m]] = False
-        left -= count
-        if count > 0 and choices.keep == 0.0:
-            compared = forget(choices, r, logs, active, duels, compared, wins, plays)
-    _bounds(choices, wins, plays, background, active, estimate, radius)
-    chosen = first_ranked(estimate, plays, active)
-    result[0], result[1], result[2] = regret(utility, best, chosen, noise), left, active[best]
+        _correlate(choices, r, logs, arms, left, i, j, wins, plays)
+        tally = wins[:left], plays[:left]
+        count = judge(choices, *tally, background, everyone[:left], estimate, radius, out)
+        if count > 0:
+            left = _remove(out, count, arms, left, wins, plays)
+            if choices.keep == 0.0:
+                compared = _forget(choices, r, logs, arms, left, duels, compared, wins, plays)
+    wins, plays, everyone = wins[:left], plays[:left], everyone[:left]
+    _bounds(choices, wins, plays, background, everyone, estimate, radius)
+    chosen = arms[first_ranked(estimate[:left], plays, everyone)]
+    result[0], result[1] = regret(utility, best, chosen, noise), left
+    result[2] = _place_of(best, arms, left) >= 0
 
 
 @_jit

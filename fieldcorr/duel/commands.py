@@ -162,6 +162,9 @@ class Actions:
             raise DuelError("left, right, both, or which configuration? h is help")
         return [self._arm(" ".join(words))]
 
+    def _quit(self, words: tuple[str, ...]) -> str:
+        raise DuelError("quit stands alone on its line; h is help")
+
     def _undo(self, words: tuple[str, ...]) -> str:
         if words:
             raise DuelError(f"undo takes no {words[0]!r}: it takes back one entry at a time")

@@ -6,8 +6,10 @@ An algorithm adds what it knows before the first duel, how it learns and what it
 """
 
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self, TypedDict
 
 import numpy as np
@@ -33,6 +35,10 @@ from fieldcorr.errors import DuelError
 
 _RETROACTIVE = ("void", "exclude", "include", "extend")
 # Events that hold from the start, whenever they were said.
+
+_REMEMBERED_EVERY = 64  # events; taking one back replays fewer than that
+_MOST_REMEMBERED = 4
+_MOST_REMEMBERED_ARMS = 1 << 25  # of all copies together: two of 16 million, none of 43 million
 
 
 @dataclass(frozen=True)
@@ -68,12 +74,17 @@ class Course:
     terms: Terms
     active: NDArray[np.bool_]
     learnt: Any
+    events: int = 0
     duels: int = 0
     step: int = 0
     answers: int = 0
     forced: tuple[int, int] | None = None
     previous: int | None = None
     pending: tuple[int, int] | None = None
+
+    def copy(self) -> "Course":
+        """Return a course that can go on without changing this one."""
+        return replace(self, active=self.active.copy(), learnt=deepcopy(self.learnt))
 
 
 @dataclass(eq=False)
@@ -138,6 +149,7 @@ class Engine(ABC):
         self._log: list[Event] = []
         self._keep: Callable[[Event], object] | None = None
         self._in_doubt = False
+        self._remembered: deque[Course] = deque()
         self._relearn()
 
     def _repr_html_(self) -> str:
@@ -417,14 +429,22 @@ class Engine(ABC):
         if self._in_doubt:
             if self._keep is not None:
                 raise DuelError("interrupted while an event was recorded: open the session again")
+            self._remembered.clear()
             self._relearn()
             self._in_doubt = False
 
     def _listed(self, event: Event) -> Event:
         """Put the event on the list, or take one off; return the one that came or went."""
+        place = len(self._log)
         if event.kind == "undo":
-            return self._log.pop(self._last())
-        self._log.append(event)
+            place = self._last()
+            event = self._log.pop(place)
+        else:
+            self._log.append(event)
+        if event.kind in _RETROACTIVE:
+            self._remembered.clear()
+        while self._remembered and self._remembered[-1].events > place:
+            self._remembered.pop()
         return event
 
     def _settled(self) -> Terms:
@@ -448,15 +468,20 @@ class Engine(ABC):
         return Terms(horizon, frozenset(voided), allowed, excluded)
 
     def _relearn(self) -> None:
-        """Go through all events from the start."""
-        terms = self._settled()
-        self._course = Course(terms, terms.allowed & ~terms.excluded, self._blank())
-        for event in self._log:
+        """Go through all events from the start, or from where it is remembered."""
+        if self._remembered:
+            self._course = self._remembered.pop()
+        else:
+            terms = self._settled()
+            self._course = Course(terms, terms.allowed & ~terms.excluded, self._blank())
+        for event in self._log[self._course.events :]:
             self._advance(event)
 
     def _advance(self, event: Event) -> None:
         """Move on by one event: learn from it, choose what is asked next."""
         now = self._course
+        self._remember()
+        now.events += 1
         if event.kind == "force" and not now.terms.excluded[list(event.arms)].any():
             now.forced = (event.arms[0], event.arms[1])
             now.pending = None
@@ -471,6 +496,23 @@ class Engine(ABC):
         if now.forced is not None and set(now.forced) == set(event.arms):
             now.forced = None
         now.pending = None
+
+    def _remember(self) -> None:
+        """Keep a copy of the state now and then, of the last ones only."""
+        copies, events = _MOST_REMEMBERED_ARMS // self._size_of_a_copy, self._course.events
+        copies = min(_MOST_REMEMBERED, copies)
+        # A large state takes long to go on from: of fewer copies each is younger.
+        every = max(1, _REMEMBERED_EVERY * copies // _MOST_REMEMBERED)
+        is_near_the_end = len(self._log) - events <= copies * every
+        if copies and is_near_the_end and events % every == 0:
+            while len(self._remembered) >= copies:
+                self._remembered.popleft()
+            self._remembered.append(self._course.copy())
+
+    @property
+    def _size_of_a_copy(self) -> int:
+        """How many arms a copy of the state holds numbers of."""
+        return len(self.source)
 
     def _next_pair(self) -> tuple[int, int]:
         now = self._course
@@ -525,6 +567,10 @@ class EliminatingEngine(Engine):
     def _blank(self) -> Tallied:
         # Algorithm 2: line 1, W_1 <- B, is the active set; line 8, t <- 0, the count of duels.
         return Tallied(self.source.tally())  # lines 3-4: n_b <- 0, w_b <- 0
+
+    @property
+    def _size_of_a_copy(self) -> int:
+        return self._learnt.tally.wins.size + len(self.source) // 8  # the tally, and a mask
 
     @property
     def _whole(self) -> WholeArms | None:

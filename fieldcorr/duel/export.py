@@ -73,8 +73,8 @@ def counting_records(content: JournalContent) -> list[dict[str, Any]]:
     return counting
 
 
-def write_rows(rows: list[Row], path: Path) -> None:
-    """Write rows as CSV or JSON, by the file's ending."""
+def write_rows(rows: list[Row], path: Path, *, force: bool = False) -> None:
+    """Write rows as CSV or JSON, by the file's ending; ``force`` replaces an existing file."""
     text = io.StringIO(newline="")
     if path.suffix == ".json":
         json.dump(rows, text, ensure_ascii=False, indent=1)
@@ -84,13 +84,13 @@ def write_rows(rows: list[Row], path: Path) -> None:
         writer.writerows(rows)
     else:
         raise ExportError(f"{path}: the name must end in .csv or .json")
-    write_file(path, text.getvalue())
+    write_file(path, text.getvalue(), force=force)
 
 
-def write_file(path: Path, text: str) -> None:
+def write_file(path: Path, text: str, *, force: bool) -> None:
     """Write a text file beside its name and move it there: whole, or not at all."""
     try:
-        with write_beside(path, error=ExportError, force=True) as draft:
+        with write_beside(path, error=ExportError, force=force) as draft:
             draft.write_text(text, encoding="utf-8", newline="")
     except UnicodeError as error:
         raise ExportError(f"{path}: cannot be written: {error}") from error

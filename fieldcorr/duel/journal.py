@@ -6,9 +6,12 @@ One line per record, JSON, human-readable::
 
 ``check`` is taken over the text of the line and the check of the line before, so that a changed,
 lost or moved line is noticed. A record is on the disk before :meth:`Journal.append` returns. Bytes
-after the last line end were never acknowledged: they are reported, never interpreted. Whole lines
-cut off at the end leave no trace in a file; the number of lines, which ``run`` and ``status`` show,
-tells.
+after the last line end were never acknowledged: they are reported, never interpreted.
+
+Whole lines cut off at the end leave no trace in the file itself. ``NAME.end`` beside it says how
+many lines there were after the last answer, and a journal with fewer is refused. Where that file is
+missing or was cut back too, a person can tell: ``run`` and ``status`` show the number of lines and
+the check of the last one, which covers all before it.
 
 One process writes at a time, by a lock on a file beside the journal, ``NAME.lock``, which stays.
 """
@@ -16,8 +19,10 @@ One process writes at a time, by a lock on a file beside the journal, ``NAME.loc
 import hashlib
 import json
 import os
+import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,10 +31,11 @@ from typing import Any, Self
 from filelock import FileLock, Timeout
 
 from fieldcorr.errors import JournalError
-from fieldcorr.files import Closing, fsync_folder, write_beside, writing
+from fieldcorr.files import Closing, write_beside, writing
 
 FORMAT = "fieldcorr-journal 1"
 _CHECK = ', "check": "'
+_MARK = "end of journal: "  # how the file beside it begins
 _DIGITS = 16
 _TAIL = len(_CHECK) + _DIGITS + len('"}')
 _PATIENCE = 0.5  # s: is_locked() of another process holds a lock for a moment
@@ -54,11 +60,12 @@ class JournalContent:
 def read_journal(path: Path) -> JournalContent:
     """Read and verify a journal without locking it; an error names the first damaged line."""
     _check_regular(path)
+    recorded = _recorded_lines(path)  # first: another process may be writing
     try:
         data = path.read_bytes()
     except OSError as error:
         raise JournalError(f"{path}: cannot be read: {error.strerror}") from error
-    return parse_journal(data, path)
+    return _complete(parse_journal(data, path), recorded, path)
 
 
 def parse_journal(data: bytes, path: Path) -> JournalContent:
@@ -116,7 +123,8 @@ class Journal(Closing):
             flags = os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0)
             self._descriptor = os.open(path, flags)
             with os.fdopen(os.dup(self._descriptor), "rb") as file:
-                self.content = parse_journal(file.read(), path)
+                content = parse_journal(file.read(), path)
+            self.content = _complete(content, _recorded_lines(path), path)
         except OSError as error:
             self.close()
             raise JournalError(f"{path}: cannot be opened: {error.strerror}") from error
@@ -138,10 +146,11 @@ class Journal(Closing):
                 raise JournalError(f"{path}: exists already; a journal is never overwritten")
             record = {"line": 1, "time": _now(), "event": "session", "format": FORMAT, **header}
             data, _ = _line(record, "", path)
+            with writing(path, JournalError):
+                if _recorded_lines(path):
+                    _end_file(path).unlink()  # of a journal that had this name
             with write_beside(path, error=JournalError, force=True) as draft:
                 draft.write_bytes(data)
-            with writing(path, JournalError):
-                fsync_folder(path.parent)
         except BaseException:
             lock.release()
             raise
@@ -165,9 +174,9 @@ class Journal(Closing):
         self._lock.release()
 
     @property
-    def lines(self) -> int:
-        """Number of complete lines."""
-        return self._end[0]
+    def end(self) -> str:
+        """Number of lines and check of the last one, which tell a journal that was cut."""
+        return f"{self._end[0]} lines, check {self._end[1]}"
 
     def append(self, record: Mapping[str, Any]) -> int:
         """Write one record and return its line number once it is on the disk.
@@ -176,14 +185,34 @@ class Journal(Closing):
         only by reading it again.
         """
         self._check_file()
-        self._set_torn_line_aside()
+        torn, self._torn = self._torn, b""
+        if torn:
+            with self._closed_on_failure():
+                os.ftruncate(self._descriptor, self._end[2])
+            text = torn.decode("utf-8", "replace")
+            self._add({"event": "torn", "bytes": len(torn), "text": text})
+        return self._add(record)
+
+    def _add(self, record: Mapping[str, Any]) -> int:
         before, check, size = self._end
         numbered = {"line": before + 1, "time": _now(), **record}
         data, check = _line(numbered, check, self.path)
-        try:
+        with self._closed_on_failure():
             _write_all(self._descriptor, data)
             os.fsync(self._descriptor)
             self._end = before + 1, check, size + len(data)
+        self._note_end()
+        return before + 1
+
+    def _note_end(self) -> None:
+        with suppress(OSError):  # the answer is recorded without it
+            if _recorded_lines(self.path) is not None:
+                _end_file(self.path).write_text(f"{_MARK}{self.end} ({self._end[0]})\n")
+
+    @contextmanager
+    def _closed_on_failure(self) -> Iterator[None]:
+        try:
+            yield
         except BaseException as error:
             self.close()
             if isinstance(error, OSError):
@@ -191,14 +220,6 @@ class Journal(Closing):
                     f"{self.path}: the last answer is not recorded: {error.strerror}"
                 ) from error
             raise
-        return before + 1
-
-    def _set_torn_line_aside(self) -> None:
-        torn, self._torn = self._torn, b""
-        if torn:
-            os.ftruncate(self._descriptor, self._end[2])
-            text = torn.decode("utf-8", "replace")
-            self.append({"event": "torn", "bytes": len(torn), "text": text})
 
     def _check_file(self) -> None:
         """Refuse to write into a file that someone else has changed, replaced or removed."""
@@ -248,6 +269,43 @@ def _lock_file(path: Path) -> Path:
     """Return the file that is locked: one for all names that links give a journal."""
     real = Path(os.path.realpath(path))
     return real.with_name(f"{real.name}.lock")
+
+
+def _end_file(path: Path) -> Path:
+    """Return the file that says where a journal ends."""
+    real = Path(os.path.realpath(path))
+    return real.with_name(f"{real.name}.end")
+
+
+def _recorded_lines(path: Path) -> int | None:
+    """Return how many lines a journal has had, by the file beside it.
+
+    0 where that is not known, None where the file is not ours. A crash may leave any part of it:
+    the number counts if it is there twice.
+    """
+    file = _end_file(path)
+    if not os.path.lexists(file):
+        return 0
+    if file.is_symlink() or not file.is_file():
+        return None
+    try:
+        text = file.read_bytes()[:200].decode("utf-8", "replace")
+    except OSError:
+        return None
+    if not text.startswith(_MARK[: len(text)]):
+        return None
+    said = re.fullmatch(_MARK + r"(\d{1,15}) lines, check [0-9a-f]{16} \(\1\)\n", text)
+    return int(said[1]) if said else 0
+
+
+def _complete(content: JournalContent, recorded: int | None, path: Path) -> JournalContent:
+    """Refuse a journal that has lost lines at its end."""
+    if content.lines < (recorded or 0):
+        raise JournalError(
+            f"{path}: ends after line {content.lines}, but {recorded} lines were recorded; "
+            f"if it is meant to be without the last ones, remove {_end_file(path).name}"
+        )
+    return content
 
 
 def _check_regular(path: Path) -> None:

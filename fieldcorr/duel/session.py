@@ -14,6 +14,7 @@ from fieldcorr.duel.corrduel import CorrDuel
 from fieldcorr.duel.engine import Engine
 from fieldcorr.duel.events import Event, Meta, arm_number, event_from_record, event_record
 from fieldcorr.duel.journal import Journal, JournalContent, read_journal
+from fieldcorr.duel.origin import belongs, store_record
 from fieldcorr.errors import DuelError, JournalError
 from fieldcorr.files import Closing
 
@@ -64,6 +65,7 @@ class Session(Closing):
     def open(cls, path: Path | str, correlation: Any, *, via: Via | None = None) -> Self:
         """Resume a session; another store, a damaged journal or a second process is refused.
 
+        A store that was computed again is not another one (:mod:`fieldcorr.duel.origin`).
         A store is read the way it was when the session began. ``via`` is for journals of versions
         that did not keep it, which are read by the embedding otherwise.
         """
@@ -94,12 +96,7 @@ def session_header(
     return {
         "notice": NOTICE,
         "version": __version__,
-        "store": {
-            "hash": engine.source.fingerprint(),
-            "name": store_name,
-            "arms": len(engine.source),
-            "via": engine.source.via,
-        },
+        "store": store_record(engine.source, store_name),
         "algorithm": type(engine).__name__,
         "horizon": engine.horizon,
         "seed": engine.seed,
@@ -117,7 +114,7 @@ def replayed(
     if not isinstance(store, dict):
         raise JournalError(f"{path}: the first line lacks 'store'")
     source = _source(correlation, store.get("via"), path, via)
-    if store.get("hash") != source.fingerprint():
+    if not belongs(store, source):
         raise JournalError(
             f"{path}: belongs to another store: {store.get('name')!r} with hash "
             f"{str(store.get('hash'))[:12]!r}, not {source.fingerprint()[:12]!r}"

@@ -105,8 +105,11 @@ class Experiment:
             )
         return heading, rows
 
-    def write_csv(self, path: Path) -> None:
-        """Write mean and deviation per player and step; settings as comment lines above."""
+    def write_csv(self, path: Path, *, force: bool = False) -> None:
+        """Write mean and deviation per player and step; settings as comment lines above.
+
+        ``force`` replaces an existing file.
+        """
         file = io.StringIO()
         for key, value in self.settings.items():
             file.write(f"# {key}: {value}\n")
@@ -116,7 +119,7 @@ class Experiment:
             pairs = zip(outcome.mean, outcome.deviation, strict=True)
             for t, (mean, deviation) in enumerate(pairs, start=1):
                 writer.writerow([outcome.player.name, t, f"{mean:.6f}", f"{deviation:.6f}"])
-        write_file(path, file.getvalue())
+        write_file(path, file.getvalue(), force=force)
 
 
 def simulate(

@@ -2,14 +2,18 @@
 
 A file gives back exactly the arrays that were written. It may be damaged or hostile: its checksum
 is compared before HDF5 looks at it, sizes are checked against what is stored, and the hash of the
-mesh against the arrays.
+mesh against the arrays. A file that has no checksum, of format 1.0, is first read in a process of
+its own, which HDF5 may crash or hang.
 """
 
+import contextlib
 import hashlib
+import io
 import json
 import math
+import subprocess
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,10 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldcorr.errors import MeshError
+from fieldcorr.files import limit_memory
 from fieldcorr.mesh.data import Floats, Ints, Longs, Mesh
 
 FORMAT = "1.1"
 UNSEALED_FORMAT = "1.0"  # had no checksum of the whole file
+PATIENCE = 60.0  # s for reading one of these apart; a mesh of 10 MB takes 2 s
 SEAL = b"fieldcorr-mesh-sha256 "
 """Before the checksum at the end of a file; 64 hexadecimal digits and a line end follow."""
 SUMS = "sha256sums.txt"
@@ -40,17 +46,23 @@ T = TypeVar("T")
 
 def write_fcmesh(mesh: Mesh, path: Path) -> None:
     """Write a mesh file, in place of what has that name."""
-    with h5py.File(path, "w", libver=("earliest", "v110")) as file:
+    made = io.BytesIO()
+    with h5py.File(made, "w", libver=("earliest", "v110")) as file:
         _write_arrays(mesh, file)
         _write_attributes(mesh, file)
-    with path.open("rb+") as stream:
-        digest = hashlib.file_digest(stream, "sha256").hexdigest()
-        stream.write(SEAL + digest.encode() + b"\n")
+    content = made.getvalue()
+    path.write_bytes(content + SEAL + hashlib.sha256(content).hexdigest().encode() + b"\n")
 
 
 def read_fcmesh(source: Path) -> Mesh:
     """Read a mesh; raise :class:`MeshError` when anything in the file is not as it must be."""
-    is_sealed = _check_seal(source)
+    is_sealed, is_listed = _check_seal(source)
+    if not (is_sealed or is_listed):
+        _read_apart(source)
+    return _read(source, is_sealed=is_sealed)
+
+
+def _read(source: Path, *, is_sealed: bool) -> Mesh:
     with _opened(source) as file:
         _check_format(file, source, is_sealed=is_sealed)
         tissues, facet_names = _names(file, "tissues", source), _names(file, "facet-names", source)
@@ -134,8 +146,8 @@ def _write_attributes(mesh: Mesh, file: h5py.File) -> None:
     file.attrs["sha256"] = mesh.hash
 
 
-def _check_seal(path: Path) -> bool:
-    """Compare the checksum at the end of a file, or the one listed beside; tell which it was."""
+def _check_seal(path: Path) -> tuple[bool, bool]:
+    """Compare the checksum at the end of a file, or the one listed beside; tell which it has."""
     if not path.is_file():
         raise MeshError(f"{path}: no such mesh file")
     try:
@@ -148,7 +160,26 @@ def _check_seal(path: Path) -> bool:
     body = content[:-_SEAL_SIZE] if is_sealed else content
     if wanted not in (None, hashlib.sha256(body).hexdigest()):
         raise MeshError(f"{path}: damaged: the file does not match its checksum")
-    return is_sealed
+    return is_sealed, not is_sealed and wanted is not None
+
+
+def _read_apart(path: Path) -> None:
+    """Read a file in another process, and refuse one on which that crashes or hangs."""
+    code = "import sys; from fieldcorr.mesh.fcmesh import try_file; try_file(sys.argv[1])"
+    command = [sys.executable, "-c", code, str(path)]
+    try:
+        done = subprocess.run(command, timeout=PATIENCE, capture_output=True, check=False)
+    except subprocess.TimeoutExpired:
+        raise MeshError(f"{path}: damaged: HDF5 hangs on it ({PATIENCE:g} s)") from None
+    if done.returncode != 0:
+        raise MeshError(f"{path}: damaged: HDF5 crashes on it (exit code {done.returncode})")
+
+
+def try_file(path: str) -> None:
+    """Read a file to see whether that ends; what is wrong with it is said elsewhere."""
+    limit_memory()
+    with contextlib.suppress(MeshError):
+        _read(Path(path), is_sealed=False)
 
 
 def _listed(path: Path) -> str | None:
@@ -158,7 +189,7 @@ def _listed(path: Path) -> str | None:
     return next((s[:64] for s in text.splitlines() if s[64:].strip(" *") == path.name), None)
 
 
-@contextmanager
+@contextlib.contextmanager
 def _opened(path: Path) -> Iterator[h5py.File]:
     """Open for reading; every failure of the HDF5 library becomes one line with the file's name."""
     try:

@@ -8,7 +8,6 @@ finding.
 """
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -22,6 +21,7 @@ import numpy as np
 
 from fieldcorr._parallel import threads as kernel_threads
 from fieldcorr.errors import FieldcorrError, StoreError
+from fieldcorr.files import limit_memory
 from fieldcorr.progress import Progress, silent
 from fieldcorr.store import layout
 from fieldcorr.store.layout import Entry
@@ -234,7 +234,7 @@ def _ending(code: int) -> str:
 def main() -> None:
     """Check the store that the command line names; say progress and findings as lines of JSON."""
     path, threads = sys.argv[1], json.loads(sys.argv[2])
-    _limit_memory()
+    limit_memory()
     said: dict[str, int] = {}
 
     def report(stage: str, done: float) -> None:
@@ -247,18 +247,6 @@ def main() -> None:
     except MemoryError:
         found = [Finding("structure", "asks for more memory than this machine has")]
     print(json.dumps(["findings", *((f.where, f.problem) for f in found)]), flush=True)
-
-
-def _limit_memory() -> None:
-    """Allow the process no more memory than the machine has, where this can be set."""
-    try:
-        import resource
-
-        most = max(1 << 33, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-        resource.setrlimit(resource.RLIMIT_AS, (most, most))
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    except (ImportError, OSError, ValueError):
-        return
 
 
 if __name__ == "__main__":

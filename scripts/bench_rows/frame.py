@@ -58,7 +58,7 @@ def _environment(task: Task, scratch: str) -> dict[str, str]:
     names = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     path = os.pathsep.join([str(SCRIPTS), str(SCRIPTS.parent)])
     own = {key: value.replace("{scratch}", scratch) for key, value in task.environment.items()}
-    fixed = {"NUMBA_THREADING_LAYER": "workqueue", "PYTHONPATH": path}
+    fixed = {"NUMBA_THREADING_LAYER": "workqueue", "PYTHONPATH": path, "TMPDIR": scratch}
     return {**os.environ, **dict.fromkeys(names, count), **fixed, **own}
 
 

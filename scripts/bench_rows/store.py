@@ -79,7 +79,7 @@ def make(path: Path, k: int) -> Path:
 
 
 def _scratch() -> Path:
-    # Kept until the process ends; the frame gives every task a process of its own.
+    # The frame gives every task a process and a TMPDIR of its own, and removes both.
     return Path(tempfile.mkdtemp(prefix="fieldcorr-bench-"))
 
 

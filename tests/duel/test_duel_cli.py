@@ -130,6 +130,8 @@ def test_compare_rank_void_horizon(journal: Path, small_store: Path) -> None:
         ("note", "note what?"),
         ("undo", "nothing to undo"),
         ("undo 5", "undo takes no '5'"),
+        ("quit 5", "quit stands alone"),
+        ("q a=b", "quit stands alone"),
         ("\u00b2: left", "is not understood"),
         ("12: undo", "takes no number before it"),
         ("compare #\u00b2 with #3", "does not end in"),
@@ -251,8 +253,8 @@ def test_the_number_of_lines_is_shown(journal: Path) -> None:
 
 
 def test_a_torn_line_is_reported(journal: Path) -> None:
-    invoke("run", journal, lines="left\nright\n")
-    journal.write_bytes(journal.read_bytes()[:-30])
+    invoke("run", journal, lines="left\n")
+    journal.write_bytes(journal.read_bytes() + b'{"line": 3, "time": "2026')
     assert "last line is unfinished" in invoke("status", journal).stdout
     done = invoke("run", journal, lines="2: same\n")
     assert "was never acknowledged and does not count" in " ".join(done.stdout.split())

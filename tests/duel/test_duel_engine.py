@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fieldcorr.correlation.rule import UpdatePolicy, kappa_tau_reference
 from fieldcorr.duel import CorrDuel, DuelOptions, Engine, Event
+from fieldcorr.duel import engine as engine_module
 from fieldcorr.duel.events import event_from_record, event_record
 from fieldcorr.errors import DuelError
 from tests.duel.support import (
@@ -24,9 +25,8 @@ from tests.duel.support import (
 )
 
 ARMS = 9
-steps = st.lists(
-    st.tuples(st.sampled_from(STEPS), *[st.integers(0, 1000)] * 3), min_size=1, max_size=25
-)
+step = st.tuples(st.sampled_from(STEPS), *[st.integers(0, 1000)] * 3)
+steps = st.lists(step, min_size=1, max_size=25)
 engines = pytest.mark.parametrize("name", ENGINES)
 
 
@@ -131,6 +131,39 @@ def test_undo_is_as_if_never_answered(name: str, taken: list, more: list) -> Non
     for _ in range(done):
         engine.undo()
     assert state(engine) == before
+
+
+@engines
+@given(taken=st.lists(step | st.just(("left", 0, 0, 0)) | st.just(("undo", 0, 0, 0)), max_size=40))
+@settings(max_examples=25)
+def test_what_is_remembered_is_what_was(name: str, taken: list) -> None:  # type: ignore[type-arg]
+    """Taking back begins at a copy of an earlier state; the result is that of the events alone."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine_module, "_REMEMBERED_EVERY", 3)
+        engine = new(name)
+        for said in taken:
+            perform(engine, said)
+        again = new(name)
+        again.replay(engine.events)
+        assert state(engine) == state(again)
+
+
+def test_taking_back_does_not_begin_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = CorrDuel(line(40), horizon=1000, delta=1e-9)
+    for _ in range(400):
+        engine.answer("left")
+    learn, learnt = CorrDuel._learn, []
+
+    def counted(engine: CorrDuel, event: Event) -> None:
+        learnt.append(event)
+        learn(engine, event)
+
+    monkeypatch.setattr(CorrDuel, "_learn", counted)
+    for taken in range(1, 150):
+        engine.undo()
+        assert len(learnt) < 64, taken
+        learnt.clear()
+    assert engine.duels == 251
 
 
 @engines

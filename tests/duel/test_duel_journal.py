@@ -6,7 +6,6 @@ Flipped bits, lost lines, a full disk, another store, a hundred kills.
 import hashlib
 import json
 import os
-import stat
 import subprocess
 import sys
 from collections.abc import Callable
@@ -20,13 +19,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fieldcorr.correlation.embedding import embedding_from_gram
 from fieldcorr.duel import RUCB, DuelOptions, Session, read_session
 from fieldcorr.duel.journal import Journal, is_locked, parse_journal, read_journal
 from fieldcorr.duel.session import ALGORITHMS
 from fieldcorr.errors import DuelError, JournalError
-from fieldcorr.store import open_store
+from fieldcorr.store import Options, open_store
+from tests.damage import sealed
 from tests.duel.killing import MATRIX
 from tests.duel.support import STEPS, correlations, interrupted_at, perform, state
+from tests.store.synthetic import make_store, values
 
 NAME = Path("a.journal")
 
@@ -190,6 +192,48 @@ def test_lost_moved_and_repeated_lines_are_noticed(lines: list[bytes], data: st.
             parse_journal(changed, NAME)
 
 
+def test_lines_cut_off_at_the_end_are_missed(tmp_path: Path) -> None:
+    path = tmp_path / "a.journal"
+    lines = filled(path)
+    path.write_bytes(b"".join(lines[:-1]))
+    for attempt in (read_journal, Journal.open):
+        with pytest.raises(JournalError, match=r"ends after line 8, but 9 lines were recorded"):
+            attempt(path)
+    path.write_bytes(b"".join(lines[:-1]) + lines[-1][:-1])  # torn in the middle of a copy
+    with pytest.raises(JournalError, match=r"remove a\.journal\.end"):
+        read_journal(path)
+    (tmp_path / "a.journal.end").unlink()
+    assert read_journal(path).lines == 8
+    with Session.open(path, MATRIX) as session:
+        session.engine.answer("left")
+        assert session.journal.end in (tmp_path / "a.journal.end").read_text()
+    path.unlink()
+    assert len(filled(path, answers=1)) == 4  # a new journal of that name begins anew
+    assert read_journal(path).lines == 4
+
+
+@pytest.mark.parametrize("link", [False, True])
+def test_what_is_not_ours_beside_a_journal_stays(tmp_path: Path, link: bool) -> None:
+    notes = tmp_path / ("notes" if link else "a.journal.end")
+    notes.write_text("my notes")
+    if link:
+        (tmp_path / "a.journal.end").symlink_to(notes)
+    filled(tmp_path / "a.journal")
+    assert notes.read_text() == "my notes"
+    read_journal(tmp_path / "a.journal")
+
+
+@pytest.mark.parametrize("old", ["", "end of jou", "end of journal: 29 lines, check "])
+def test_a_torn_file_beside_a_journal_says_nothing(tmp_path: Path, old: str) -> None:
+    path, end = tmp_path / "a.journal", tmp_path / "a.journal.end"
+    end.write_text(old)
+    filled(path)
+    whole = end.read_text()
+    assert read_journal(path).lines == 9
+    end.write_text(whole.replace("9 lines", "29 lines"))  # torn between two numbers
+    assert read_journal(path).lines == 9
+
+
 def test_an_edited_line_is_named(lines: list[bytes]) -> None:
     edited = [*lines]
     edited[2] = edited[2].replace(b"right", b"left ")
@@ -228,6 +272,74 @@ def test_another_store_is_refused(tmp_path: Path) -> None:
         Session.open(path, correlations(12, seed=9))
     assert path.read_bytes() == before
     Session.open(path, MATRIX).close()
+
+
+def changed_store(path: Path, change: str, size: float) -> Path:
+    """Write a store like the small one in all but one respect."""
+    content = values(slim=True)
+    rng = np.random.default_rng(1)
+    current = content["/configurations/current"]
+    options = Options()
+    if change in ("gram", "admittance"):
+        matrix = content[f"/leadfield/{change}"]
+        content[f"/leadfield/{change}"] = matrix * (1 + size * rng.uniform(-1, 1, matrix.shape))
+    if change == "gram":
+        gram = content["/leadfield/gram"]
+        content["/correlation/embedding"] = embedding_from_gram(current, (gram + gram.T) / 2)
+    elif change == "mirrored":
+        content["/configurations/polarity"] = -content["/configurations/polarity"]
+    elif change == "names":
+        content["/contacts/name"] = ("4", "3", "2", "1", "0")
+    elif change == "threshold":
+        options = Options(threshold=size)
+    return make_store(path, content, options=options)
+
+
+@pytest.mark.parametrize(
+    ("change", "size", "accepted"),
+    [
+        ("gram", 1e-12, True),
+        ("gram", 1e-7, True),
+        ("gram", 1e-4, False),
+        ("admittance", 1e-12, True),
+        ("mirrored", 0.0, False),
+        ("names", 0.0, False),
+        ("threshold", 0.2, True),
+    ],
+)
+def test_a_store_that_was_computed_again_is_the_same_one(
+    tmp_path: Path, small_store: Path, change: str, size: float, accepted: bool
+) -> None:
+    path = tmp_path / "a.journal"
+    with open_store(small_store) as store, Session.new(path, store, horizon=50) as session:
+        for answer in ("left", "right", "same") * 5:
+            session.engine.answer(answer)
+        events, best = session.engine.events, session.engine.best
+    with open_store(changed_store(tmp_path / "again.h5", change, size)) as again:
+        if not accepted:
+            with pytest.raises(JournalError, match="belongs to another store"):
+                Session.open(path, again)
+            return
+        with Session.open(path, again) as session:
+            assert session.engine.events == events
+            assert session.engine.best == best
+            session.engine.answer("left")
+    with open_store(small_store) as store:
+        assert len(read_session(path, store)[0].history) == 16
+
+
+def test_neighbourhoods_above_another_threshold_are_others(
+    tmp_path: Path, small_store: Path
+) -> None:
+    path = tmp_path / "a.journal"
+    with open_store(small_store) as store:
+        Session.new(path, store, horizon=50, via="neighbours").close()
+        Session.open(path, store).close()
+    with (
+        open_store(changed_store(tmp_path / "again.h5", "threshold", 0.2)) as again,
+        pytest.raises(JournalError, match="belongs to another store"),
+    ):
+        Session.open(path, again)
 
 
 def test_numpy_numbers_are_kept_as_numbers(tmp_path: Path) -> None:
@@ -319,13 +431,7 @@ def resealed(lines: list[bytes], change: Callable[[list[dict[str, Any]]], object
     """Change the records of a journal and seal them again, as a forger would."""
     records = [json.loads(line) for line in lines]
     change(records)
-    data, check = b"", ""
-    for record in records:
-        record.pop("check")
-        body = json.dumps(record, ensure_ascii=False)
-        check = hashlib.sha256((check + body).encode()).hexdigest()[:16]
-        data += f'{body[:-1]}, "check": "{check}"}}\n'.encode()
-    return data
+    return sealed(records)
 
 
 def test_a_journal_that_does_not_say_how_r_was_read_means_the_embedding(
@@ -416,32 +522,6 @@ def test_a_check_covers_the_line_before(tmp_path: Path) -> None:
     parse_journal(b"".join(mine), NAME)
     with pytest.raises(JournalError, match="line 3 is damaged or edited"):
         parse_journal(b"".join([*mine[:2], other[2]]), NAME)
-
-
-def test_a_new_journal_is_durable_before_it_is_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Record the calls: content on the disk, then the name, then the folder that holds the name."""
-    path, calls = tmp_path / "a.journal", []
-    sync, replace = os.fsync, os.replace
-
-    def synced(descriptor: int) -> None:
-        sync(descriptor)
-        kind = "folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "content"
-        calls.append((kind, os.fstat(descriptor).st_size > 0, path.exists()))
-
-    def replaced(source: Any, target: Any) -> None:
-        assert Path(source).read_bytes().endswith(b"\n")
-        replace(source, target)
-        calls.append(("name", True, path.exists()))
-
-    monkeypatch.setattr(os, "fsync", synced)
-    monkeypatch.setattr(os, "replace", replaced)
-    Session.new(path, MATRIX, horizon=5).close()
-    kinds = [kind for kind, _, _ in calls]
-    assert kinds == ["content", "name", "folder"]
-    assert [there for _, _, there in calls] == [False, True, True]
-    assert all(filled for kind, filled, _ in calls if kind == "content")
 
 
 @pytest.mark.parametrize("call", ["fsync", "replace"])

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from fieldcorr.errors import MeshError
-from fieldcorr.mesh import Mesh, read_mesh, tidy, write_mesh
+from fieldcorr.mesh import Mesh, fcmesh, read_mesh, tidy, write_mesh
 from fieldcorr.mesh.fcmesh import SEAL, decode_rows, encode_rows
 from tests.mesh.boxes import layered_box
 
@@ -274,10 +275,26 @@ def test_a_damaged_file_without_checksum_never_passes_as_another_mesh(tmp_path: 
             damaged[rng.integers(len(whole))] ^= 1 << rng.integers(8)
         path.write_bytes(damaged)
         try:
-            mesh = read_mesh(path)
+            mesh = fcmesh._read(path, is_sealed=False)
         except MeshError:
             continue
         assert mesh.hash == BOX.hash
+
+
+def test_a_file_without_checksum_on_which_hdf5_hangs_or_dies_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "m.fcmesh"
+    whole = bytearray(unsealed(path, BOX))
+    heap = whole.index(b"GCOL")  # of the texts; HDF5 2.0 loops for ever
+    whole[heap + 24 : heap + 32] = (2**64 - 16).to_bytes(8, "little")
+    path.write_bytes(whole)
+    monkeypatch.setattr(fcmesh, "PATIENCE", 3.0)
+    with pytest.raises(MeshError, match=r"HDF5 hangs on it \(3 s\)|not a readable"):
+        read_mesh(path)
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    with pytest.raises(MeshError, match=r"HDF5 crashes on it \(exit code 1\)"):
+        read_mesh(path)
 
 
 def test_a_list_of_checksums_beside_is_believed_before_the_file(tmp_path: Path) -> None:

@@ -25,6 +25,23 @@ def test_the_paper_experiment_prints_a_table_and_writes_csv(tmp_path: Path) -> N
     assert any(line.startswith("CorrDuel,12,") for line in lines)
 
 
+def test_existing_files_are_replaced_only_by_force(tmp_path: Path) -> None:
+    file, table, plot = (tmp_path / name for name in ("a.toml", "a.csv", "a.svg"))
+    for path in (file, table, plot):
+        path.write_text("side = 5\n")
+    for name, path in (("--csv", table), ("--plot", plot)):
+        assert f"{path.name}: exists already" in invoke("paper", *SMALL, name, path).stderr
+        assert path.read_text() == "side = 5\n"
+    outputs = ["--csv", table, "--plot", plot, "--settings", file, "--force"]
+    assert invoke("paper", *SMALL, *outputs).exit_code == 0
+    assert "# seed: 0" in table.read_text()
+    assert "<svg" in plot.read_text()
+    refused = invoke("paper", *SMALL, "--settings", file, "--csv", file, "--force")
+    assert "is being read and cannot be replaced" in refused.stderr
+    odd = invoke("paper", *SMALL, "--side", 5, "--plot", tmp_path / "a.odd")
+    assert (odd.exit_code, "a.odd: cannot be drawn" in odd.stderr) == (2, True)
+
+
 def test_the_command_line_wins_over_the_file(tmp_path: Path) -> None:
     file = tmp_path / "experiment.toml"
     file.write_text(

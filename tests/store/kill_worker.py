@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from fieldcorr.errors import StoreError
 from fieldcorr.store import Options, WorkFolder, write_store
 from tests.store.synthetic import settled_values
 
@@ -65,7 +66,10 @@ def main() -> None:
         kill_at, output = line.split()
         child = os.fork()
         if child == 0:
-            count = write(Path(output), values, int(kill_at))
+            try:
+                count = write(Path(output), values, int(kill_at))
+            except StoreError:
+                os._exit(1)
             os.write(writer, str(count).encode())
             os._exit(0)
         os.close(writer)

@@ -18,11 +18,14 @@ from hypothesis import strategies as st
 
 from fieldcorr.correlation.tiles import correlation_rows
 from fieldcorr.errors import StoreError
-from fieldcorr.store import Options, WorkFolder, check_store, open_store, write_store
+from fieldcorr.files import QuietFile
+from fieldcorr.store import Options, WorkFolder, check_store, layout, open_store, write_store
 from fieldcorr.store import blocks as blocks_module
+from fieldcorr.store import write as write_module
 from fieldcorr.store.blocks import block_rows, bounds
 from fieldcorr.store.work import LOCK
 from fieldcorr.store.write import recut
+from tests.disk import recording
 from tests.store.synthetic import content_hash, make_store, settled_values, values
 
 
@@ -305,129 +308,74 @@ def interrupt() -> dict[str, Any]:
 # -- what is on the disk when ----------------------------------------------------------------------
 
 
-class Disk:
-    """Records the order of the calls that make a store durable, and fails one of them.
-
-    Parameters
-    ----------
-    output
-        The store.
-    fail_at
-        Number of the fsync that fails; none by default.
-    """
-
-    def __init__(self, output: Path, fail_at: int | None = None) -> None:
-        self.output = output
-        self.draft = output.with_name(output.name + ".partial") / "store.h5"
-        self.fail_at = fail_at
-        self.events: list[str] = []
-        self.kept: list[bytes] = []
-        self.syncs = 0
-
-    def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Put the record in front of the system's calls."""
-        monkeypatch.setattr(os, "fsync", self._fsync(os.fsync))
-        for name in ("replace", "link"):
-            monkeypatch.setattr(os, name, self._move(name, getattr(os, name)))
-
-    def _fsync(self, original: Any) -> Any:
-        def fsync(fd: int) -> None:
-            self.events.append(self._what(fd))
-            if self.output.exists():
-                self.kept.append(self.output.read_bytes())
-            self.syncs += 1
-            if self.syncs == self.fail_at:
-                raise OSError(errno.EIO, os.strerror(errno.EIO))
-            original(fd)
-
-        return fsync
-
-    def _what(self, fd: int) -> str:
-        status = os.fstat(fd)
-        if self.draft.exists() and os.path.samestat(status, self.draft.stat()):
-            complete = b"complete" in self.draft.read_bytes()
-            return "fsync of the status" if complete else "fsync of the data"
-        if os.path.samestat(status, self.output.parent.stat()):
-            return "fsync of the name"
-        if os.path.samestat(status, self.draft.parent.stat()):
-            return "fsync of the blocks' names"
-        return "fsync of a block"
-
-    def _move(self, name: str, original: Any) -> Any:
-        def move(source: Any, target: Any) -> None:
-            if Path(target) == self.output:
-                self.events.append(name)
-            original(source, target)
-
-        return move
-
-
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
 @pytest.mark.parametrize("force", [False, True])
-def test_data_then_status_then_name_reach_the_disk(
-    force: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_data_then_status_then_name_reach_the_disk(force: bool, tmp_path: Path) -> None:
     path = tmp_path / "a.h5"
     if force:
         make_store(path, values(count=20))
-    disk = Disk(path)
-    disk.install(monkeypatch)
-    make_store(path, force=force)
-    assert disk.events == [
-        "fsync of the data",  # all datasets
-        "fsync of the data",  # digests and run
-        "fsync of the status",
-        "replace" if force else "link",
-        "fsync of the name",
+    with recording(tmp_path) as disk:
+        make_store(path, force=force)
+    steps = [
+        (call.kind, b"complete" in call.data)
+        for call in disk.calls
+        if call.kind.startswith("fsync") or call.target == str(path)
+    ]
+    assert steps == [
+        ("fsync", False),  # all datasets
+        ("fsync", False),  # digests and run
+        ("fsync", True),  # the status
+        ("rename" if force else "link", False),
+        ("fsync folder", False),
     ]
 
 
-def test_every_block_reaches_the_disk_before_it_counts(
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
+def test_every_block_reaches_the_disk_before_it_counts(tmp_path: Path) -> None:
+    with recording(tmp_path) as disk:
+        make_store(tmp_path / "a.h5", options=IN_FILES)
+    steps = [
+        (call.kind, Path(call.path).name.endswith(".new"))
+        for call in disk.calls
+        if call.kind in ("fsync", "fsync folder", "rename")
+    ]
+    assert steps[:46] == [("fsync", True), ("rename", True)] * 23
+    assert steps[46] == ("fsync folder", False)
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.3])
+@pytest.mark.parametrize("top_k", [0, 5])
+@pytest.mark.parametrize("matrix", [True, False])
+def test_blocks_of_other_options_are_not_used(
+    threshold: float, top_k: int, matrix: bool, tmp_path: Path
+) -> None:
+    wanted = Options(threshold=threshold, top_k=top_k, matrix=matrix, memory=1)
+    stop_before_the_end(tmp_path / "a.h5", settled_values())
+    found = make_store(tmp_path / "a.h5", options=wanted)
+    fresh = make_store(tmp_path / "b.h5", options=wanted)
+    assert content_hash(found) == content_hash(fresh)
+
+
+def test_an_error_beside_the_computation_is_not_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    disk = Disk(tmp_path / "a.h5")
-    disk.install(monkeypatch)
-    make_store(disk.output, options=IN_FILES)
-    assert disk.events[:23] == ["fsync of a block"] * 23
-    assert disk.events[23] == "fsync of the blocks' names"
+    """Pieces are written and digested in other threads; the last ones have no successor."""
+    calls, failing = 0, 0
 
+    def digest(*arguments: Any) -> bytes:
+        nonlocal calls
+        calls += 1
+        if calls == failing:
+            raise MemoryError
+        return layout.digest_block(*arguments)
 
-@pytest.mark.parametrize("number", [1, 23, 24, 25, 26, 27])
-def test_every_error_of_an_fsync_is_fatal(
-    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    disk = Disk(tmp_path / "a.h5", fail_at=number)
-    disk.install(monkeypatch)
-    with pytest.raises(StoreError, match="cannot be written: Input/output error"):
-        make_store(disk.output, options=IN_FILES)
-    assert not disk.output.exists()
-
-
-def test_an_error_when_the_name_is_synced_is_reported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    disk = Disk(tmp_path / "a.h5", fail_at=4)
-    disk.install(monkeypatch)
-    with pytest.raises(StoreError, match="cannot be written"):
-        make_store(disk.output)
-    assert disk.events[-1] == "fsync of the name"
-
-
-@pytest.mark.parametrize("number", range(1, 4))
-def test_with_force_the_old_store_stays_until_the_new_one_is_complete(
-    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = make_store(tmp_path / "mine.h5", values(count=20))
-    old = path.read_bytes()
-    disk = Disk(path, fail_at=number)
-    disk.install(monkeypatch)
-    with pytest.raises(StoreError, match="cannot be written"):
-        make_store(path, force=True)
-    assert disk.kept == [old] * number
-    assert path.read_bytes() == old
-    disk.fail_at = None
-    make_store(path, force=True)
-    with open_store(path) as store:
-        assert len(store) == 180
+    monkeypatch.setattr(write_module, "digest_block", digest)
+    make_store(tmp_path / "a.h5")
+    for number in (1, calls - 1, calls):
+        calls, failing = 0, number
+        with pytest.raises(MemoryError):
+            make_store(tmp_path / "b.h5")
+        assert not (tmp_path / "b.h5").exists()
 
 
 # -- what is not ours ------------------------------------------------------------------------------
@@ -475,6 +423,15 @@ def test_finished_blocks_survive_a_command_that_forgets_force(tmp_path: Path) ->
     with pytest.raises(StoreError, match="exists already"):
         make_store(path, options=IN_FILES)
     assert set(contents(folder.path)) == set(blocks)
+
+
+def test_a_draft_is_a_new_file(tmp_path: Path) -> None:
+    (tmp_path / "a.h5").write_bytes(b"theirs")
+    (tmp_path / "link").symlink_to(tmp_path / "a.h5")
+    for name in ("a.h5", "link"):
+        with pytest.raises(FileExistsError):
+            QuietFile(tmp_path / name)
+    assert (tmp_path / "a.h5").read_bytes() == b"theirs"
 
 
 def test_files_of_others_in_a_work_folder_stay(tmp_path: Path, small_store: Path) -> None:
