@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from fieldcorr import errors as errors
     from fieldcorr.batch import precompute as precompute
+    from fieldcorr.duel import BayesDuel as BayesDuel
     from fieldcorr.duel import CorrDuel as CorrDuel
     from fieldcorr.leadfield import LeadField as LeadField
     from fieldcorr.leadfield import compute_lead_field as compute_lead_field
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "batch": ("precompute",),
-    "duel": ("CorrDuel",),
+    "duel": ("BayesDuel", "CorrDuel"),
     "leadfield": ("LeadField", "compute_lead_field"),
     "mesh": ("Mesh", "build_mesh", "check_mesh", "read_mesh", "write_mesh"),
     "model": ("Model", "load_model", "resolve_mesh"),

@@ -36,6 +36,9 @@ Examples:
   fieldcorr duel undo my.journal                      take back the last entry
   fieldcorr duel export my.journal -o result.csv      the ranked set
 
+New sessions learn by the engine "bayes": in simulated sessions its recommendation after 50 answers
+was better than that of the paper's CorrDuel after 400. "--engine corrduel" and "--paper" take that.
+
 Research software, no medical device: check every configuration before it is delivered.
 """
 
@@ -56,18 +59,43 @@ def new(
     seed: Annotated[
         int | None, typer.Option(min=0, help="Chooses the pairs.", show_default="drawn")
     ] = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            "--engine",
+            "--algorithm",
+            help="bayes, corrduel, beatthemean, rucb or sparringucb1.",
+            show_default="bayes",
+        ),
+    ] = None,
+    stop: Annotated[
+        str | None,
+        typer.Option(
+            metavar="P,EPS",
+            help="Stop when, with probability P, none wins more than 1/2 + EPS of its duels with "
+            "the first.",
+        ),
+    ] = None,
+    prior: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="What an earlier session taught: an exported lesson."),
+    ] = None,
+    prior_weight: Annotated[
+        float | None,
+        typer.Option(help="What an answer of that session counts, 0 to 1.", show_default="1"),
+    ] = None,
     delta: Annotated[
-        float | None, typer.Option(help="Sets the width of the intervals.", show_default="0.9")
+        float | None,
+        typer.Option(
+            help="Sets the width of the intervals of corrduel, and chooses it.", show_default="0.9"
+        ),
     ] = None,
     paper: Annotated[
-        bool, typer.Option("--paper", help="Run the listing exactly as printed.")
+        bool, typer.Option("--paper", help="Run the paper's listing exactly as printed.")
     ] = False,
     chain: Annotated[
         bool, typer.Option("--chain", help="Compare what was just tried with one new one.")
     ] = False,
-    algorithm: Annotated[
-        str, typer.Option(help="CorrDuel, BeatTheMean, RUCB or SparringUCB1.")
-    ] = "CorrDuel",
     option: Annotated[
         list[str] | None,
         typer.Option(metavar="KEY=VALUE", help="Any option of the algorithm. May be repeated."),
@@ -88,14 +116,24 @@ def new(
     \b
     Examples:
       fieldcorr duel new my.journal my.h5 --horizon 200 --rater "A. B."
-      fieldcorr duel new my.journal my.h5 --horizon 200 --delta 0.95 --chain
-      fieldcorr duel new my.journal my.h5 --horizon 100 --option radius=global
+      fieldcorr duel new my.journal my.h5 --horizon 200 --stop 0.9,0.05 --chain
+      fieldcorr duel new my.journal my.h5 --horizon 200 --prior first.json --prior-weight 0.3
+      fieldcorr duel new my.journal my.h5 --horizon 100 --engine corrduel --option radius=global
     """
     from fieldcorr.duel import DuelOptions, Session
+    from fieldcorr.duel.lesson import read_lesson
     from fieldcorr.store import open_store
 
     settings = DuelOptions.paper().record() if paper else {}
-    settings |= parse_pairs(option, chain=chain or None, delta=delta)
+    settings |= parse_pairs(
+        option,
+        chain=chain or None,
+        delta=delta,
+        stop=None if stop is None else _stopping(stop),
+        prior=None if prior is None else read_lesson(prior),
+        prior_weight=prior_weight,
+    )
+    named = engine or ("corrduel" if paper or delta is not None else "bayes")
     kept = {"rater": rater, "note": remark, **parse_pairs(meta)}
     with open_store(store) as opened:
         session = Session.new(
@@ -103,7 +141,7 @@ def new(
             opened,
             horizon=horizon,
             seed=secrets.randbits(32) if seed is None else seed,
-            algorithm=algorithm,
+            algorithm=_algorithm(named),
             settings=settings,
             whitelist=None if only is None else _whitelist(only, opened),
             store_name=_relative(store, journal),
@@ -111,7 +149,7 @@ def new(
         )
         with session:
             warning = session.engine.warning
-            count = session.engine.progress.left
+            count = len(session.engine.active)
     show(f"{journal}: {count} configurations, {horizon} duels planned")
     if warning:
         note(f"Warning: {warning}.")
@@ -179,7 +217,7 @@ def status(
     """
     from fieldcorr.duel.journal import is_locked
     from fieldcorr.duel.session import read_session
-    from fieldcorr.duel.terminal import printable, result_text
+    from fieldcorr.duel.terminal import printable, result_text, settings_text
 
     with _store_of(journal, store) as opened:
         engine, content = read_session(journal, opened)
@@ -189,7 +227,7 @@ def status(
             return
         name = content.header["store"].get("name")
         show(printable(f"{type(engine).__name__} on {name}, seed {engine.seed}"))
-        show(", ".join(f"{key} {value}" for key, value in engine.settings.items()))
+        show(settings_text(engine.settings))
         show(printable(result_text(engine)))
         show(f"The journal has {content.lines} lines, check {content.check}.")
         if content.header["store"].get("hash") != engine.source.fingerprint():
@@ -231,25 +269,33 @@ def export(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="A .csv or .json file.")
     ],
-    what: Annotated[str, typer.Option(help="survivors or duels.")] = "survivors",
+    what: Annotated[str, typer.Option(help="survivors, duels or lesson.")] = "survivors",
     store: StoreOption = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
-    """Write the ranked set, or the answers that count, as a table.
+    """Write the ranked set or the answers that count as a table, or the lesson for a next session.
 
     \b
     Examples:
       fieldcorr duel export my.journal -o ranked.csv
+      fieldcorr duel export my.journal -o first.json --what lesson
       fieldcorr duel export my.journal -o answers.json --what duels
     """
-    from fieldcorr.duel.export import duel_rows, survivor_rows, write_rows
+    from fieldcorr.duel import BayesDuel
+    from fieldcorr.duel.export import duel_rows, survivor_rows, write_file, write_rows
     from fieldcorr.duel.session import read_session
 
-    if what not in ("survivors", "duels"):
-        raise ExportError(f"--what {what}: not one of survivors, duels")
+    if what not in ("survivors", "duels", "lesson"):
+        raise ExportError(f"--what {what}: not one of survivors, duels, lesson")
     with _store_of(journal, store) as opened:
         refuse_existing(output, error=ExportError, force=force, inputs=(journal, opened.path))
         engine, content = read_session(journal, opened)
+        if what == "lesson":
+            if not isinstance(engine, BayesDuel):
+                raise ExportError(f"{journal}: {type(engine).__name__} learns no utility to export")
+            write_file(output, json.dumps(engine.lesson), force=force)
+            note(f"{output}: {engine.duels} comparisons")
+            return
         rows = survivor_rows(engine) if what == "survivors" else duel_rows(engine, content)
         write_rows(rows, output, force=force)
     note(f"{output}: {len(rows)} rows")
@@ -292,11 +338,32 @@ def _status_record(engine: Engine, content: JournalContent, *, running: bool) ->
         "lines": content.lines,
         "check": content.check,
         "done": engine.done,
+        "outlook": engine.outlook,
         "warning": engine.warning,
         "torn": len(content.torn),
         "running": running,
         "best": {"arm": engine.best, "text": engine.source.label(engine.best)},
     }
+
+
+def _algorithm(name: str) -> str:
+    """Return the class of an engine by its name in any case; "duel" at its end may be left out."""
+    from fieldcorr.duel.session import ALGORITHMS
+
+    known = {algorithm.lower(): algorithm for algorithm in ALGORITHMS}
+    found = known.get(name.lower()) or known.get(f"{name.lower()}duel")
+    if found is None:
+        raise DuelError(f"--engine {name}: not one of {', '.join(known)}")
+    return found
+
+
+def _stopping(text: str) -> list[float]:
+    """Read "0.9,0.05", a probability and a regret."""
+    try:
+        level, eps = (float(part) for part in text.split(","))
+    except ValueError as error:
+        raise DuelError(f"--stop {text}: not P,EPS such as 0.9,0.05") from error
+    return [level, eps]
 
 
 def _whitelist(path: Path, store: Store) -> list[int]:

@@ -15,6 +15,7 @@ from fieldcorr.correlation.sources import (
     source_from_store,
 )
 from fieldcorr.duel.baselines import RUCB, BeatTheMean, SparringUCB1
+from fieldcorr.duel.bayes import BayesDuel
 from fieldcorr.duel.corrduel import CorrDuel
 from fieldcorr.duel.engine import Engine, Standing
 from fieldcorr.duel.events import Event
@@ -24,6 +25,7 @@ from fieldcorr.duel.survivors import Survivor, Survivors
 
 __all__ = [
     "RUCB",
+    "BayesDuel",
     "BeatTheMean",
     "CorrDuel",
     "CorrelationSource",

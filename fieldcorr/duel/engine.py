@@ -126,6 +126,12 @@ class Engine(ABC):
     takes_whole: ClassVar[bool] = False
     """Whether arms may be too many to list."""
 
+    kept_as: ClassVar[str] = "left"
+    """What the arms of :attr:`survivors` are called."""
+
+    estimates: ClassVar[str] = "wins"
+    """What an estimate is of."""
+
     def __init__(
         self,
         correlation: Any,
@@ -139,7 +145,7 @@ class Engine(ABC):
         if isinstance(self.source, WholeSource) and not self.takes_whole:
             raise DuelError(
                 f"{type(self).__name__} keeps numbers of its own for every configuration: it "
-                f"cannot play on {len(self.source):,} of them"
+                f"cannot play on {len(self.source):,} of them; CorrDuel can"
             )
         self.seed = whole_number(seed, "seed", DuelError)
         if self.seed >= 2**63:
@@ -369,6 +375,11 @@ class Engine(ABC):
             allowed=int(np.count_nonzero(terms.allowed)),
             excluded=int(np.count_nonzero(terms.excluded)),
         )
+
+    @property
+    def outlook(self) -> dict[str, float]:
+        """What is believed about the best arm, by name; nothing for an engine without beliefs."""
+        return {}
 
     @property
     def warning(self) -> str | None:

@@ -38,7 +38,8 @@ class Event:
     asked : bool
         Whether the engine had proposed this pair.
     meta : mapping
-        Free metadata: rater, amplitude, frequency, notes. It never changes the state.
+        Free metadata: rater, amplitude, frequency, notes. It never changes the state, but that an
+        engine may learn how reliable each rater is.
     """
 
     kind: Kind

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from fieldcorr.correlation.sources import CorrelationSource, Via, as_source
 from fieldcorr.duel.baselines import RUCB, BeatTheMean, SparringUCB1
+from fieldcorr.duel.bayes import BayesDuel
 from fieldcorr.duel.corrduel import CorrDuel
 from fieldcorr.duel.engine import Engine
 from fieldcorr.duel.events import Event, Meta, arm_number, event_from_record, event_record
@@ -21,7 +22,7 @@ from fieldcorr.files import Closing
 NOTICE = "Research software, no medical device: check every configuration before it is delivered."
 
 ALGORITHMS: Mapping[str, type[Engine]] = {
-    kind.__name__: kind for kind in (CorrDuel, BeatTheMean, RUCB, SparringUCB1)
+    kind.__name__: kind for kind in (BayesDuel, CorrDuel, BeatTheMean, RUCB, SparringUCB1)
 }
 
 

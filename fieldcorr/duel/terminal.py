@@ -5,7 +5,7 @@ only after it is on the disk.
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
@@ -94,7 +94,7 @@ class TextFront:
 
     def ask(self, engine: Engine) -> None:
         """Show the pair to compare, how far the set has narrowed, and any warning."""
-        self._write(f"\n{progress_line(engine)}\n")
+        self._write("\n".join(["", progress_line(engine), *outlook_lines(engine.outlook), ""]))
         if engine.warning:
             self._write(f"Warning: {engine.warning}.\n")
         self._write(f"\n{self.picture(engine.ask())}\n")
@@ -141,6 +141,7 @@ class JsonFront:
             left={"arm": left, "text": engine.source.label(left)},
             right={"arm": right, "text": engine.source.label(right)},
             progress=asdict(engine.progress),
+            outlook=engine.outlook,
             warning=engine.warning,
         )
 
@@ -167,17 +168,43 @@ def progress_line(engine: Engine) -> str:
     p = engine.progress
     parts = [
         f"duel {engine.answers + 1}: {p.duels} of {p.horizon} done",
-        f"{p.left} of {p.allowed} configurations left ({100 * p.left / p.allowed:.0f} %)",
+        f"{p.left} of {p.allowed} configurations {engine.kept_as} "
+        f"({100 * p.left / p.allowed:.0f} %)",
     ]
     counts = {"excluded": p.excluded, "skipped": p.skipped, "void": p.voided}
     return "; ".join(parts + [f"{count} {name}" for name, count in counts.items() if count])
+
+
+def settings_text(settings: Mapping[str, Any]) -> str:
+    """Return settings in one line; what would fill pages is only said to be there."""
+    short = {key: "given" if isinstance(value, dict) else value for key, value in settings.items()}
+    return ", ".join(f"{key} {value}" for key, value in short.items() if value is not None)
+
+
+def outlook_lines(outlook: Mapping[str, float]) -> list[str]:
+    """Return what is believed about the best arm, as sentences."""
+    if not outlook:
+        return []
+    lines = [
+        f"The first is the best with probability {outlook['probability_best']:.2f}; the best would "
+        f"win {50 + 100 * outlook['regret']:.0f} % of its duels with it."
+    ]
+    if "sure" in outlook:
+        lines.append(
+            f"Nothing wins more than {50 + 100 * outlook['within']:g} % of its duels with it: "
+            f"probability {outlook['sure']:.2f}, enough is {outlook['stop_at']:g}; about "
+            f"{outlook['answers_to_go']:.0f} answers to go."
+        )
+    return lines
 
 
 def result_text(engine: Engine) -> str:
     """Return the ranked set as text, and how much it says."""
     p, ranked = engine.progress, engine.survivors
     lines = [
-        f"{p.duels} of {p.horizon} duels; {p.left} of {p.allowed} configurations are left.",
+        f"{p.duels} of {p.horizon} duels; {p.left} of {p.allowed} configurations are "
+        f"{engine.kept_as}.",
+        *outlook_lines(engine.outlook),
         "rank  estimate  interval  comparisons  configuration",
     ]
     for rank, row in enumerate(ranked[:TOP], start=1):

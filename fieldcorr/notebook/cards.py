@@ -124,20 +124,25 @@ def store_card(store: "Store") -> str:
 def duel_card(engine: "Engine") -> str:
     """Return the summary of a duel engine: how far it is, and who leads."""
     progress, ranked = engine.progress, engine.survivors
+    shown = {
+        key: "given" if isinstance(value, dict) else value
+        for key, value in engine.settings.items()
+        if value is not None
+    }
     rows = {
         "duels": f"{progress.duels} of {progress.horizon}"
         + (f", {progress.skipped} skipped" if progress.skipped else "")
         + (f", {progress.voided} void" if progress.voided else ""),
-        "left": f"{count(progress.left)} of {count(progress.allowed)} configurations"
+        engine.kept_as: f"{count(progress.left)} of {count(progress.allowed)} configurations"
         + (f", {progress.excluded} excluded" if progress.excluded else ""),
-        "settings": ", ".join(f"{key} {value}" for key, value in engine.settings.items()),
+        "settings": ", ".join(f"{key} {value}" for key, value in shown.items()),
     }
     for rank in range(min(SHOWN_SURVIVORS, len(ranked))):
         arm = ranked[rank]
         label = engine.source.label(arm.arm)
         name = label if label == str(arm.arm) else f"{label} (row {arm.arm})"
         wins = f"{arm.estimate:.2f} \u00b1 {arm.radius:.2f}"
-        rows[f"{rank + 1}."] = f"{name}: wins {wins}, n = {arm.count:.1f}"
+        rows[f"{rank + 1}."] = f"{name}: {engine.estimates} {wins}, n = {arm.count:.1f}"
     if engine.warning:
         rows["note"] = engine.warning
     picture, caption = "", "no duel yet"

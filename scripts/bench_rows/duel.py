@@ -18,12 +18,19 @@ ROOT = Path(__file__).resolve().parents[2]
 DUELPY = ROOT / ".venv-duelpy"
 RANK = 15
 UPDATES = 100
+QUESTIONS = 20
 TRIALS = 10_000
 
 
 def rows() -> list[Row]:
     """Return the rows of this module."""
-    return [*_update_rows(), *_replay_rows(), *_duelpy_rows(), *_experiment_rows()]
+    return [
+        *_update_rows(),
+        *_replay_rows(),
+        *_question_rows(),
+        *_duelpy_rows(),
+        *_experiment_rows(),
+    ]
 
 
 def _update_rows() -> list[Row]:
@@ -42,6 +49,19 @@ def _replay_rows() -> list[Row]:
     """Time the replay of a session, which is also what an undo costs."""
     own = Task("fieldcorr", "duel:replay", {"arms": 3600, "duels": 400}, repeat=10)
     return [Row("replay of 400 duels, K = 3600, 1 thread", own, aim=1.0, budget=0.03)]
+
+
+def _question_rows() -> list[Row]:
+    """Time BayesDuel from an answer to the next question; the aim is 20 and 50 ms.
+
+    There is no row of a peer: BoTorch, with torch, is no part of the benchmark's environment.
+    """
+    result = []
+    for arms, budget in ((3600, 0.02), (10_000, 0.05)):
+        own = Task("fieldcorr", "duel:questions", {"arms": arms}, repeat=5)
+        subject = f"{QUESTIONS} answers and next questions of BayesDuel, K = {arms}, 1 thread"
+        result.append(Row(subject, own, aim=1.0, budget=QUESTIONS * budget))
+    return result
 
 
 def _duelpy_rows() -> list[Row]:
@@ -115,6 +135,34 @@ def replay(arms: int, duels: int) -> Measured:
         again = CorrDuel(source, horizon=duels, seed=1)
         again.replay(live.events)
         return {"left": float(len(again.active)), "same": float(again.best == live.best)}
+
+    return measured
+
+
+def questions(arms: int) -> Measured:
+    """Prepare a session of 100 answers; all four groups of features, as on a store."""
+    from types import SimpleNamespace
+
+    from fieldcorr.correlation.sources import EmbeddingSource
+    from fieldcorr.duel import BayesDuel
+
+    points = _embedding(arms)
+    strength = np.random.default_rng(3).uniform(0.5, 2.0, (arms, 1))
+    store = SimpleNamespace(embedding=points, current=points * strength, hash="benchmark")
+    engine = BayesDuel(EmbeddingSource(points, store=store), horizon=10_000, seed=1)
+    rng = np.random.default_rng(2)
+
+    def answer(count: int) -> None:
+        for _ in range(count):
+            i, j = engine.ask()
+            left, right = points[[i, j], 0] + 0.2 * rng.standard_normal(2)
+            engine.answer("left" if left > right else "right")
+
+    answer(100)
+
+    def measured() -> dict[str, float]:
+        answer(QUESTIONS)
+        return {"answers": float(engine.answers)}
 
     return measured
 

@@ -1,9 +1,10 @@
 """A session that is killed again and again, and the client that goes on with it.
 
-Run as a program: ``python -m tests.duel.killing JOURNAL KILLS SEED``. Each session is a process of
-its own, forked from one that has everything loaded, so that a kill costs milliseconds. The client
-answers through pipes and kills at random moments; after a kill it repeats the answer that was not
-acknowledged. It prints one JSON object: what it meant to say, and what was acknowledged.
+Run as a program: ``python -m tests.duel.killing JOURNAL KILLS SEED ALGORITHM``. Each session is a
+process of its own, forked from one that has everything loaded, so that a kill costs milliseconds.
+The client answers through pipes and kills at random moments; after a kill it repeats the answer
+that was not acknowledged. It prints one JSON object: what it meant to say, and what was
+acknowledged.
 """
 
 import json
@@ -15,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any, cast
 
-from fieldcorr.duel import CorrDuel, Session
+from fieldcorr.duel import Session
 from fieldcorr.duel.terminal import JsonFront, converse, read_lines
 from tests.duel.support import correlations
 
@@ -105,13 +106,16 @@ class Client:
         return {}
 
 
-def main(journal: Path, kills: int, seed: int) -> None:
+def main(journal: Path, kills: int, seed: int, algorithm: str) -> None:
     """Kill a session ``kills`` times, then let it end, and report."""
     # A tiny delta: nothing is ever eliminated, so there is always something to ask.
-    with Session.new(journal, MATRIX, horizon=10_000, settings={"delta": 1e-9}) as session:
-        session.engine.ask()
-    warm = CorrDuel(MATRIX, horizon=5)
+    settings = {"delta": 1e-9} if algorithm == "CorrDuel" else {}
+    with Session.new(
+        journal, MATRIX, horizon=10_000, algorithm=algorithm, settings=settings
+    ) as session:
+        warm = session.engine.fresh()
     warm.answer("left")
+    warm.ask()
     client = Client(journal, seed)
     for _ in range(kills):
         client.session(kill=True)
@@ -122,4 +126,4 @@ def main(journal: Path, kills: int, seed: int) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4])

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldcorr.duel import RUCB, BeatTheMean, CorrDuel, Engine, SparringUCB1
+from fieldcorr.duel import RUCB, BayesDuel, BeatTheMean, CorrDuel, Engine, SparringUCB1
 from fieldcorr.errors import DuelError
 
 ENGINES: dict[str, Callable[..., Engine]] = {
     "CorrDuel": CorrDuel,
     "CorrDuel.paper": CorrDuel.paper,
+    "BayesDuel": BayesDuel,
     "BeatTheMean": BeatTheMean,
     "RUCB": RUCB,
     "RUCB corr": lambda *args, **options: RUCB(*args, update="corr", **options),

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from fieldcorr.cli import build_app
-from fieldcorr.duel import as_source, read_session
+from fieldcorr.duel import Session, as_source, read_session
 from fieldcorr.duel.drawing import draw_array, draw_pair
 from fieldcorr.store import open_store
 from tests.store.synthetic import make_store, values
@@ -159,7 +159,7 @@ def test_status_undo_export(journal: Path, tmp_path: Path) -> None:
     invoke("run", journal, lines="same\nvoid 1\nnote done\n")
     assert "taken back: void 1" in invoke("undo", journal).stdout
     status = invoke("status", journal)
-    assert "CorrDuel on" in status.stdout
+    assert "BayesDuel on" in status.stdout
     assert "3 of 40 duels" in status.stdout
     record = json.loads(invoke("status", journal, "--json").stdout)
     assert record["progress"]["skipped"] == 1
@@ -278,6 +278,57 @@ def test_options_reach_the_engine(tmp_path: Path, small_store: Path) -> None:
     assert (told.settings["radius"], told.settings["delta"]) == ("global", 0.8)
     assert told.progress.left == 3
     assert rucb.settings == {"alpha": 0.51, "update": "corr"}
+
+
+def test_a_session_stops_by_its_rule_and_teaches_another(tmp_path: Path, small_store: Path) -> None:
+    first, second, lesson = (tmp_path / name for name in ("a", "b", "lesson.json"))
+    new = [small_store, "--horizon", 60, "--seed", 1]
+    assert invoke("new", first, *new, "--stop", "0.5,0.3").exit_code == 0
+    assert "answers to go" in invoke("run", first, lines="skip\n").stdout
+    with open_store(small_store) as store, Session.open(first, store) as session:
+        engine, utility = session.engine, store.embedding[:, 0]
+        while not engine.done:
+            left, right = engine.ask()
+            engine.answer("left" if utility[left] > utility[right] else "right")
+    record = json.loads(invoke("status", first, "--json").stdout)
+    assert record["done"]
+    assert record["progress"]["duels"] < 60
+    assert record["outlook"]["sure"] >= record["outlook"]["stop_at"] == 0.5
+    assert invoke("export", first, "-o", lesson, "--what", "lesson").exit_code == 0
+    taught = invoke("new", second, *new, "--prior", lesson, "--prior-weight", "0.5")
+    assert taught.exit_code == 0, taught.stderr
+    status = invoke("status", second).stdout
+    assert "prior given, prior_weight 0.5" in status
+    assert "0 of 60 duels" in status
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--engine", "chess"], "--engine chess: not one of bayesduel, corrduel"),
+        (["--stop", "0.9"], "--stop 0.9: not P,EPS such as 0.9,0.05"),
+        (["--stop", "0.9,2"], "stop: 2.0 is not between 0 and 0.5"),
+        (["--prior", "missing.json"], "missing.json: cannot be read"),
+        (["--engine", "corrduel", "--stop", "0.9,0.1"], "option 'stop' does not exist"),
+        (["--option", "radius=arm"], "settings of BayesDuel: "),
+    ],
+)
+def test_what_a_new_session_cannot_be_is_said(
+    tmp_path: Path, small_store: Path, options: list[str], says: str
+) -> None:
+    done = invoke("new", tmp_path / "a", small_store, "--horizon", 5, *options)
+    assert done.exit_code == 2
+    assert says in done.stderr
+    assert not (tmp_path / "a").exists()
+
+
+def test_only_an_engine_that_learns_has_a_lesson(tmp_path: Path, small_store: Path) -> None:
+    other, lesson = tmp_path / "a", tmp_path / "lesson.json"
+    assert invoke("new", other, small_store, "--horizon", 5, "--engine", "corrduel").exit_code == 0
+    assert "CorrDuel learns no" in invoke("export", other, "-o", lesson, "--what", "lesson").stderr
+    lesson.write_text("[]")
+    done = invoke("new", tmp_path / "b", small_store, "--horizon", 5, "--prior", lesson)
+    assert "is no lesson of a session" in done.stderr
 
 
 def test_a_hopeless_plan_is_warned_about(tmp_path: Path, small_store: Path) -> None:

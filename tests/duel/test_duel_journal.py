@@ -391,9 +391,12 @@ def test_a_journal_of_another_format_or_algorithm_is_refused(tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-def test_killed_a_hundred_times_nothing_is_lost_or_counted_twice(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("algorithm", "kills"), [("CorrDuel", 100), ("BayesDuel", 40)])
+def test_killed_again_and_again_nothing_is_lost_or_counted_twice(
+    tmp_path: Path, algorithm: str, kills: int
+) -> None:
     path = tmp_path / "a.journal"
-    command = [sys.executable, "-m", "tests.duel.killing", str(path), "100", "7"]
+    command = [sys.executable, "-m", "tests.duel.killing", str(path), str(kills), "7", algorithm]
     root = Path(__file__).resolve().parents[2]
     done = subprocess.run(
         command, capture_output=True, text=True, check=True, cwd=root, timeout=300

@@ -1,0 +1,579 @@
+"""BayesDuel: a posterior over utilities, learnt from duels by expectation propagation.
+
+The utility of arm k is x_k . w with features x_k (:mod:`fieldcorr.correlation.features`) and
+weights w of a normal prior; an answer has a probit likelihood with lapses and a band of ties. A
+bank of priors over the groups of features is weighted by how well each foresaw the answers.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fieldcorr.correlation.features import Features, features_of
+from fieldcorr.correlation.numbers import real_number, whole_number
+from fieldcorr.duel import _bayes_kernels as kernels
+from fieldcorr.duel.engine import Engine, Shared, Standing
+from fieldcorr.duel.events import Event
+from fieldcorr.duel.lesson import Lesson
+from fieldcorr.duel.survivors import Survivors
+from fieldcorr.errors import DuelError
+
+Float64s = NDArray[np.float64]
+Int64s = NDArray[np.int64]
+
+BANK: Mapping[str, Mapping[str, float]] = {
+    "field": {"field": 1.0},
+    "current": {"current": 1.0},
+    "near": {"field": 0.3, "near": 0.7},
+    "all": {"field": 0.25, "near": 0.25, "current": 0.25, "strength": 0.25},
+}
+"""Prior variance that each model of the bank gives to the groups of features."""
+
+SAMPLES = 128
+"""Posterior samples behind every question and every statement about the best arm."""
+
+CANDIDATES = 4
+"""Arms among which the pair is chosen: more learn a linear utility faster, fewer any other."""
+
+_REFRESHED = 10
+_PATIENCE = 10.0
+_SAMPLED, _SIDES = 0, 1  # streams of random numbers
+
+NOISE = np.sqrt([0.125, 0.25, 0.5, 1.0, 2.0])
+LAPSE = np.array([0.0, 0.05, 0.15, 0.4, 0.9])
+BAND = np.array([0.0, 0.1, 0.3, 0.8])  # of the noise
+_GRID = np.stack([axis.ravel() for axis in np.meshgrid(NOISE, LAPSE, BAND, indexing="ij")], axis=1)
+_GRID[:, 2] *= _GRID[:, 0]
+_GRID_PRIOR = np.log(
+    np.einsum(
+        "a,b,c->abc",
+        [0.1, 0.2, 0.4, 0.2, 0.1],
+        [0.45, 0.3, 0.15, 0.07, 0.03],
+        [0.4, 0.3, 0.2, 0.1],
+    ).ravel()
+)
+
+
+@dataclass(eq=False)
+class Posterior:
+    """Weights of one model: normal, with ``sites`` (N, 2), tau and nu of every answer."""
+
+    mean: Float64s
+    covariance: Float64s
+    sites: Float64s
+
+    def copy(self) -> "Posterior":
+        """Return a posterior that shares nothing with this one."""
+        return Posterior(self.mean.copy(), self.covariance.copy(), self.sites.copy())
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """Samples of the utility after some step: weights (F, S) and the best arm of each."""
+
+    step: int
+    weights: Float64s
+    noise: Float64s  # (S,), of an answer, in the model that the sample is from
+    arm: Int64s
+    upper: NDArray[np.float32]  # (K,), what the utility of an arm is below in 95 % of the samples
+
+
+@dataclass(eq=False)
+class Belief:
+    """All that was learnt: answers, raters, and the posterior of every model.
+
+    ``arms`` (N, 2) and ``kinds`` (N,) are the answers, ``who`` (N,) who gave them, as numbers in
+    ``raters``; ``grid`` (raters, models, G) the log weight of noise, lapse rate and band.
+    """
+
+    posteriors: list[Posterior]
+    grid: Float64s
+    arms: Int64s
+    kinds: Int64s
+    who: Int64s
+    evidence: Float64s
+    raters: list[str] = field(default_factory=lambda: [""])
+    rater: int = 0
+    turn: int = 0
+    draws: Draws | None = None
+
+    def copy(self) -> "Belief":
+        """Return a belief that learns on its own; arrays that are never changed are shared."""
+        return replace(
+            self,
+            posteriors=[posterior.copy() for posterior in self.posteriors],
+            grid=self.grid.copy(),
+            raters=[*self.raters],
+        )
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Belief":
+        return self.copy()
+
+
+class BayesDuel(Engine):
+    """Duels that learn a utility.
+
+    Parameters
+    ----------
+    correlation, horizon, seed, whitelist, via
+        As for :class:`fieldcorr.duel.engine.Engine`.
+    level : float
+        Of the credible set that :attr:`survivors` returns, and of its intervals.
+    stop : (float, float), optional
+        (p, eps): the session is done when, with probability p, no arm would beat :attr:`best` in
+        more than 1/2 + eps of their duels.
+    forgetting : float
+        By how much an answer counts less with every later one, for a rater who drifts; 0 is never.
+    chain : bool
+        Compare what was just tried with one new arm: one trial per duel instead of two.
+    prior : mapping, optional
+        The :attr:`lesson` of an earlier session of the same or of another patient.
+    prior_weight : float
+        How much an answer of that session counts, in [0, 1], against one of this.
+
+    Notes
+    -----
+    Utilities are in units of their prior standard deviation, and relative to the average arm.
+    """
+
+    kept_as = "likely the best"
+    estimates = "utility"
+    _learnt: Belief
+
+    def __init__(
+        self,
+        correlation: Any,
+        *,
+        horizon: int,
+        level: float = 0.9,
+        stop: Iterable[float] | None = None,
+        forgetting: float = 0.0,
+        chain: bool = False,
+        prior: Mapping[str, Any] | None = None,
+        prior_weight: float = 1.0,
+        **shared: Unpack[Shared],
+    ) -> None:
+        self.level = _part(level, "level")
+        self.stop = None if stop is None else _stopping(stop)
+        self.forgetting = real_number(forgetting, "forgetting", DuelError)
+        if not 0.0 <= self.forgetting < 1.0:
+            raise DuelError(f"forgetting: {forgetting!r} is not in [0, 1)")
+        if not isinstance(chain, bool):
+            raise DuelError(f"chain: {chain!r} is not true or false")
+        self.chain = chain
+        self.prior = prior
+        self.prior_weight = real_number(prior_weight, "prior weight", DuelError)
+        if not 0.0 <= self.prior_weight <= 1.0:
+            raise DuelError(f"prior weight: {prior_weight!r} is not in [0, 1]")
+        self._start: Belief | None = None
+        super().__init__(correlation, horizon=horizon, **shared)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What a journal must keep to build the same engine again."""
+        return {
+            "level": self.level,
+            "stop": None if self.stop is None else [*self.stop],
+            "forgetting": self.forgetting,
+            "chain": self.chain,
+            "prior": None if self.prior is None else dict(self.prior),
+            "prior_weight": self.prior_weight,
+        }
+
+    @property
+    def lesson(self) -> dict[str, Any]:
+        """What the session has taught, as plain values: the ``prior`` of another session."""
+        self._mend()
+        belief = self._learnt
+        sites = np.stack([posterior.sites for posterior in belief.posteriors])
+        evidence = np.log(np.maximum(self._model_weights(), 1e-30))
+        return Lesson(belief.arms, sites, evidence).record(self.source, [*self._models])
+
+    # -- what is believed -----------------------------------------------------------------------
+
+    def posterior(self, arms: Iterable[int] | None = None) -> tuple[Float64s, Float64s]:
+        """Return mean and standard deviation of the utility of arms, all by default."""
+        self._mend()
+        chosen = None if arms is None else np.array(self._checked_arms(arms), dtype=np.int64)
+        return self._mean_and_deviation(chosen)
+
+    @property
+    def best(self) -> int:
+        """The arm with the largest posterior mean."""
+        self._mend()
+        if not self._active.any():
+            raise DuelError("no arm is left: everything is excluded")
+        return int(kernels.best_mean(self._values, self._mean_weights(), self._active))
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """How much each model of the bank is believed."""
+        self._mend()
+        return dict(zip(self._models, self._model_weights().tolist(), strict=True))
+
+    @property
+    def raters(self) -> dict[str, dict[str, float]]:
+        """Noise, lapse rate and band of ties of everyone who has answered, over the bank."""
+        self._mend()
+        weight, belief = self._model_weights(), self._learnt
+        numbers = np.stack([self._rater_numbers(m) for m in range(weight.size)])
+        each = np.einsum("m,mri->ri", weight, numbers)
+        names = ("noise", "lapse", "band")
+        return {
+            name: dict(zip(names, each[number].tolist(), strict=True))
+            for number, name in enumerate(belief.raters)
+            if number in belief.who
+        }
+
+    @property
+    def probability_best(self) -> float:
+        """Probability that no arm is better than :attr:`best`."""
+        return float(np.mean(self._gaps() <= 0.0))
+
+    @property
+    def remaining_regret(self) -> float:
+        """How much more than half of their duels the best arm is expected to win over `best`."""
+        return float(np.mean(self._gaps()))
+
+    def sure_within(self, eps: float) -> float:
+        """Probability that no arm would beat :attr:`best` in more than 1/2 + eps of their duels."""
+        return float(np.mean(self._gaps() <= _part(eps, "eps", 0.5)))
+
+    @property
+    def answers_to_go(self) -> int | None:
+        """Expected number of answers until the session stops; None without a rule.
+
+        The regret that remains is taken to fall as one over the number of answers.
+        """
+        if self.stop is None:
+            return None
+        level, eps = self.stop
+        gap = float(np.quantile(self._gaps(), level))
+        return math.ceil(max(gap / eps - 1.0, 0.0) * (self.duels + _PATIENCE))
+
+    @property
+    def outlook(self) -> dict[str, float]:
+        """What is believed about the best arm, by name."""
+        if not self._now.active.any():
+            return {}
+        known = {"probability_best": self.probability_best, "regret": self.remaining_regret}
+        if self.stop is None:
+            return known
+        chance, eps = self.stop
+        rule = {"sure": self.sure_within(eps), "stop_at": chance, "within": eps}
+        return known | rule | {"answers_to_go": self.answers_to_go or 0}
+
+    @property
+    def done(self) -> bool:
+        """Whether there is nothing left to ask, or enough is known."""
+        return super().done or (self._now.forced is None and self._stopped)
+
+    @property
+    def _stopped(self) -> bool:
+        return self.stop is not None and self.sure_within(self.stop[1]) >= self.stop[0]
+
+    @property
+    def progress(self) -> Standing:
+        """How far the session has come; ``left`` is the size of the credible set."""
+        return replace(super().progress, left=len(self.survivors))
+
+    def ask_batch(self, size: int) -> list[tuple[int, int]]:
+        """Return ``size`` pairs of distinct arms to compare before the next update."""
+        size = whole_number(size, "batch", DuelError, least=1)
+        first = self.ask()
+        if size > self._left // 2:
+            raise DuelError(f"a batch of {size} pairs needs {2 * size} arms, {self._left} are left")
+        pairs, free = [first], self._active.copy()
+        while len(pairs) < size:
+            free[list(pairs[-1])] = False
+            pairs.append(self._informative(free))
+        return pairs
+
+    # -- what an engine does --------------------------------------------------------------------
+
+    def _blank(self) -> Belief:
+        if self._start is None:
+            features = features_of(self.source)
+            self._values, self._mixing = features.values, features.mixing
+            self._rough = features.values.astype(np.float32)
+            self._models = _bank(features)
+            self._start = self._before()
+        return self._start.copy()
+
+    def _before(self) -> Belief:
+        """Return what is believed before the first answer: the prior, and any earlier lesson."""
+        names = [*self._models]
+        if self.prior is None:
+            lesson = Lesson(np.zeros((0, 2), dtype=np.int64), np.zeros((len(names), 0, 2)),
+                            np.zeros(len(names)))  # fmt: skip
+        else:
+            lesson = Lesson.from_record(self.prior, self.source, names)
+        posteriors = []
+        for seen, sites in zip(
+            self._models.values(), lesson.sites * self.prior_weight, strict=True
+        ):
+            size = seen[1].size
+            posterior = Posterior(np.zeros(size), np.eye(size), sites)
+            direction, work = np.empty((2, size))
+            for (winner, loser), site in zip(lesson.arms, sites, strict=True):
+                kernels.difference(self._values, *seen, winner, loser, direction)
+                kernels.change_site(posterior.mean, posterior.covariance, direction, site, work)
+            posteriors.append(posterior)
+        kinds = np.full(len(lesson.arms), kernels.FIXED, dtype=np.int64)
+        evidence = lesson.evidence * self.prior_weight
+        return Belief(posteriors, self._new_rater(), lesson.arms, kinds, 0 * kinds, evidence)
+
+    def _new_rater(self) -> Float64s:
+        return np.tile(_GRID_PRIOR, (1, len(self._models), 1))
+
+    def _advance(self, event: Event) -> None:
+        if event.kind == "note" and "rater" in event.meta:
+            self._learnt.rater = self._known_rater(str(event.meta["rater"]))
+        super()._advance(event)
+
+    def _learn(self, event: Event) -> None:
+        """Take every comparison of the event in turn."""
+        belief = self._learnt
+        belief.draws = None
+        name = event.meta.get("rater")
+        rater = belief.rater if name is None else self._known_rater(str(name))
+        for winner, loser, tie in event.comparisons():
+            self._take(winner, loser, kernels.TIE if tie else kernels.WIN, rater)
+
+    def _known_rater(self, name: str) -> int:
+        belief = self._learnt
+        if name not in belief.raters:
+            belief.raters.append(name)
+            belief.grid = np.concatenate((belief.grid, self._new_rater()))
+        return belief.raters.index(name)
+
+    def _take(self, winner: int, loser: int, kind: int, rater: int) -> None:
+        belief = self._learnt
+        belief.arms = np.concatenate((belief.arms, [[winner, loser]]))
+        belief.kinds = np.append(belief.kinds, kind)
+        belief.who = np.append(belief.who, rater)
+        count = belief.kinds.size
+        keep = (1.0 - self.forgetting) ** np.arange(count - 1.0, -1.0, -1.0)
+        again = max(_REFRESHED, count // _REFRESHED)
+        for m, (posterior, seen) in enumerate(
+            zip(belief.posteriors, self._models.values(), strict=True)
+        ):
+            self._foresee(belief.grid[rater, m], posterior, seen, winner, loser, kind)
+            posterior.sites = np.concatenate((posterior.sites, np.zeros((1, 2))))
+            who = np.ascontiguousarray(self._rater_numbers(m)[belief.who])
+            answers = belief.arms, belief.kinds, who, keep, posterior.sites
+            for begin, several in ((count - 1, 1), (belief.turn, min(again, count))):
+                kernels.refresh(begin, several, self._values, *seen, *answers, posterior.mean,
+                                posterior.covariance)  # fmt: skip
+        belief.turn = (belief.turn + again) % count
+
+    def _foresee(
+        self,
+        grid: Float64s,
+        posterior: Posterior,
+        seen: tuple[Int64s, Float64s],
+        winner: int,
+        loser: int,
+        kind: int,
+    ) -> None:
+        """Weigh noise, lapse rate and band by how probable they made the answer, in place."""
+        direction, work = np.empty((2, seen[1].size))
+        kernels.difference(self._values, *seen, winner, loser, direction)
+        mean, variance = kernels.predict(posterior.mean, posterior.covariance, direction, work)
+        kernels.weigh(grid, _GRID, mean, variance, kind)
+
+    def _rater_numbers(self, model: int) -> Float64s:
+        """Return noise, lapse rate and band of every rater, (raters, 3), as a model sees them."""
+        weight = _normalised(self._learnt.grid[:, model])
+        noise = np.exp(np.einsum("rg,g->r", weight, np.log(_GRID[:, 0])))
+        others = np.einsum("rg,gi->ri", weight, _GRID[:, 1:])
+        return np.concatenate((noise[:, None], others), axis=1)
+
+    # -- questions ------------------------------------------------------------------------------
+
+    def _propose(self) -> tuple[int, int]:
+        """Return the likely pair whose answer says most about which arm is best.
+
+        Sides are drawn: whoever always says "left" must not seem to agree with the belief.
+        """
+        previous = self._course.previous
+        if self.chain and previous is not None and self._active[previous]:
+            return self._informative(self._active, previous)
+        pair = self._informative(self._active)
+        return pair if self._rng(_SIDES).random() < 0.5 else pair[::-1]
+
+    def _informative(self, free: NDArray[np.bool_], first: int | None = None) -> tuple[int, int]:
+        """Return the most informative pair of a few free arms that were best in a sample."""
+        draws = self._drawn() if free is self._active else self._draw(free)
+        arms = self._candidates(draws, free, first)
+        order = np.argsort(draws.arm, kind="stable")
+        utility = np.einsum("cf,fs->cs", self._values[arms], draws.weights[:, order])
+        score = np.full((len(arms) if first is None else 1, len(arms)), -1.0)
+        for row, line in enumerate(score):
+            kernels.information(utility, draws.noise[order], draws.arm[order], row, line)
+        left, right = np.unravel_index(np.argmax(score), score.shape)
+        return int(arms[left]), int(arms[right])
+
+    def _candidates(self, draws: Draws, free: NDArray[np.bool_], first: int | None) -> Int64s:
+        """Return ``first``, the best arm by its mean, and those of the samples, up to a number."""
+        leading, weights = [] if first is None else [first], self._mean_weights()
+        if np.abs(weights).max() > 1e-9:  # else all means are equal, and rounding would choose
+            leading.append(kernels.best_mean(self._values, weights, free))
+        arms = [*dict.fromkeys([*leading, *draws.arm.tolist()])]
+        if len(arms) < 2:  # all samples agree: let the runner-up have a chance
+            others = free.copy()
+            others[arms] = False
+            arms.append(kernels.best_mean(self._values, weights, others))
+        return np.array(arms[:CANDIDATES])
+
+    def _rng(self, stream: int) -> np.random.Generator:
+        return np.random.default_rng([self.seed, self._course.step, stream])
+
+    # -- samples --------------------------------------------------------------------------------
+
+    def _drawn(self) -> Draws:
+        self._mend()
+        belief, step = self._learnt, self._course.step
+        if belief.draws is None or belief.draws.step != step:
+            belief.draws = self._draw(self._active)
+        return belief.draws
+
+    def _draw(self, free: NDArray[np.bool_]) -> Draws:
+        weights, noise = self._sampled(self._rng(_SAMPLED), SAMPLES)
+        upper, arm = np.empty(free.size, dtype=np.float32), np.empty(SAMPLES, dtype=np.int64)
+        kernels.best_arms(self._rough, weights.astype(np.float32), free, upper, arm)
+        return Draws(self._course.step, weights, noise, arm, upper)
+
+    def _sampled(self, rng: np.random.Generator, count: int) -> tuple[Float64s, Float64s]:
+        """Return ``count`` weight vectors (F, S) over all features, and the noise of each.
+
+        With prior noise y and noise e of every answer, w = m + V (y + sum_t sqrt(tau_t) e_t d_t)
+        has mean m and covariance V, without a root of V, whose rows would depend on a basis.
+        """
+        belief = self._learnt
+        last = belief.who[-1] if belief.who.size else belief.rater
+        places = (np.arange(count) + rng.random()) / count
+        edges = np.cumsum(self._model_weights())[:-1]
+        shares = np.searchsorted(edges, places)[rng.permutation(count)]
+        axes = rng.standard_normal((self._mixing.shape[0], count))
+        base = np.empty((self._values.shape[1], count))
+        kernels.mix(self._mixing, axes, base)
+        fates = rng.standard_normal((belief.kinds.size, count))
+        out, noise = np.zeros((self._values.shape[1], count)), np.empty(count)
+        for m, (posterior, (columns, scale)) in enumerate(
+            zip(belief.posteriors, self._models.values(), strict=True)
+        ):
+            mine = np.flatnonzero(shares == m)
+            if not mine.size:
+                continue
+            start = np.ascontiguousarray(base[columns[:, None], mine])
+            pull = np.sqrt(posterior.sites[:, :1]) * fates[:, mine]
+            kernels.sample(self._values, columns, scale, belief.arms, pull, start, posterior.mean,
+                           posterior.covariance)  # fmt: skip
+            out[columns[:, None], mine] = scale[:, None] * start
+            noise[mine] = self._rater_numbers(m)[last, 0]
+        return out, noise
+
+    def _gaps(self) -> Float64s:
+        """Return P(best of a sample beats `best`) - 1/2, by the utilities of the sample, (S,)."""
+        draws = self._drawn()
+        more = self._values[draws.arm] - self._values[self.best]
+        gap = np.maximum(np.einsum("sf,fs->s", more, draws.weights), 0.0) / draws.noise
+        return np.array([0.5 * math.erf(g / math.sqrt(2.0)) for g in gap])
+
+    # -- moments --------------------------------------------------------------------------------
+
+    def _model_weights(self) -> Float64s:
+        """Return the weight of every model: how probable all answers were to it."""
+        grid = self._learnt.grid
+        top = grid.max(axis=2)
+        evidence = np.log(np.exp(grid - top[..., None]).sum(axis=2)) + top
+        return _normalised(self._learnt.evidence + evidence.sum(axis=0))
+
+    def _mean_weights(self) -> Float64s:
+        """Return the mean of the weights of all features, (F,), over the bank."""
+        total = np.zeros(self._values.shape[1])
+        bank = zip(
+            self._model_weights(), self._learnt.posteriors, self._models.values(), strict=True
+        )
+        for weight, posterior, (columns, scale) in bank:
+            total[columns] += weight * scale * posterior.mean
+        return total
+
+    def _mean_and_deviation(self, arms: Int64s | None) -> tuple[Float64s, Float64s]:
+        rows = self._values if arms is None else self._values[arms]
+        mean, square, part = np.zeros((3, len(rows)))
+        bank = zip(
+            self._model_weights(), self._learnt.posteriors, self._models.values(), strict=True
+        )
+        for weight, posterior, (columns, scale) in bank:
+            own = np.ascontiguousarray(rows[:, columns] * scale)
+            kernels.variances(own, posterior.covariance, np.empty(scale.size), part)
+            centre = np.einsum("kf,f->k", own, posterior.mean)
+            mean += weight * centre
+            square += weight * (part + centre**2)
+        return mean, np.sqrt(np.maximum(square - mean**2, 0.0))
+
+    def _ranked(self) -> Survivors:
+        """Return the arms of largest upper bound that hold the best of ``level`` of the samples."""
+        if not self._active.any():
+            return Survivors.ranked(self._active, *np.zeros((3, self._active.size)))
+        draws = self._drawn()
+        least = np.sort(draws.upper[draws.arm])[int((1.0 - self.level) * SAMPLES)]
+        inside = draws.upper >= least
+        inside[self.best] = True
+        chosen = np.flatnonzero(inside)
+        mean, deviation, plays = np.zeros((3, inside.size))
+        mean[chosen], deviation[chosen] = self._mean_and_deviation(chosen)
+        own = self._learnt.kinds != kernels.FIXED
+        np.add.at(plays, self._learnt.arms[own].ravel(), 1.0)
+        return Survivors.ranked(inside, mean, plays, _normal_quantile(self.level) * deviation)
+
+
+def _bank(features: Features) -> dict[str, tuple[Int64s, Float64s]]:
+    """Return the columns and their scale of every model that the features allow."""
+    models: dict[str, tuple[Int64s, Float64s]] = {}
+    for name, variances in BANK.items():
+        known = {group: v for group, v in variances.items() if group in features.groups}
+        if not known:
+            continue
+        total = sum(known.values())
+        columns = [np.r_[features.groups[group]] for group in known]
+        scale = [
+            np.full(c.size, math.sqrt(v / total))
+            for c, v in zip(columns, known.values(), strict=True)
+        ]
+        models[name] = np.concatenate(columns).astype(np.int64), np.concatenate(scale)
+    return models
+
+
+def _normalised(logs: Float64s) -> Float64s:
+    """Return weights that add up to 1 along the last axis."""
+    weight = np.exp(logs - logs.max(axis=-1, keepdims=True))
+    return np.asarray(weight / weight.sum(axis=-1, keepdims=True))
+
+
+def _part(value: Any, name: str, most: float = 1.0) -> float:
+    number = real_number(value, name, DuelError)
+    if not 0.0 < number < most:
+        raise DuelError(f"{name}: {value!r} is not between 0 and {most:g} (both excluded)")
+    return number
+
+
+def _stopping(stop: Iterable[float]) -> tuple[float, float]:
+    try:
+        level, eps = stop
+    except (TypeError, ValueError) as error:
+        raise DuelError(f"stop: {stop!r} is not a probability and a regret") from error
+    return _part(level, "stop"), _part(eps, "stop", 0.5)
+
+
+def _normal_quantile(level: float) -> float:
+    """Return z with P(|x| < z) = level for normal x."""
+    from statistics import NormalDist
+
+    return NormalDist().inv_cdf((1.0 + level) / 2.0)

@@ -1,0 +1,363 @@
+"""BayesDuel: inference against quadrature and long chains, laws of its state, lessons."""
+
+import math
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+import fieldcorr as fc
+from fieldcorr.duel import BayesDuel, source_from_embedding, source_from_kernel
+from fieldcorr.duel import _bayes_kernels as kernels
+from fieldcorr.duel.bayes import BANK
+from fieldcorr.errors import DuelError
+from tests.duel.support import answer_by, correlations, embedding, line
+
+Float64s = NDArray[np.float64]
+
+
+def normal_below(x: Float64s) -> Float64s:
+    """Return the normal distribution function."""
+    return np.asarray([0.5 * math.erfc(-v / math.sqrt(2.0)) for v in np.ravel(x)]).reshape(x.shape)
+
+
+def chance(u: Float64s, kind: int, noise: float, lapse: float, band: float) -> Float64s:
+    """Return P(answer | u), the definition."""
+    win = normal_below((u - band) / noise)
+    tie = normal_below((band - np.abs(u)) / noise) - normal_below((-band - np.abs(u)) / noise)
+    idle = 2.0 * normal_below(np.array([-band / noise]))[0]
+    if kind == kernels.WIN:
+        return np.asarray((1.0 - lapse) * win + lapse * idle / 2.0)
+    return np.asarray((1.0 - lapse) * tie + lapse * (1.0 - idle))
+
+
+# -- inference -------------------------------------------------------------------------------------
+
+
+@given(
+    mean=st.floats(-3.0, 3.0),
+    variance=st.floats(0.01, 4.0),
+    kind=st.sampled_from([kernels.WIN, kernels.TIE]),
+    noise=st.floats(0.3, 1.5),
+    lapse=st.floats(0.0, 0.9),
+    band=st.floats(0.05, 1.0),
+)
+def test_moments_are_those_of_quadrature(
+    mean: float, variance: float, kind: int, noise: float, lapse: float, band: float
+) -> None:
+    node = np.linspace(-9.0, 9.0, 2001)  # of a smooth function that vanishes: exact to rounding
+    weight = np.exp(-0.5 * node**2)
+    weight /= weight.sum()
+    u = mean + math.sqrt(variance) * node
+    p = weight * chance(u, kind, noise, lapse, band)
+    z = p.sum()
+    centre = (p @ u) / z
+    spread = (p @ (u - centre) ** 2) / z
+    log_z, first, second = kernels.moments(mean, variance, kind, noise, lapse, band)
+    assert log_z == pytest.approx(math.log(z), abs=1e-9)
+    assert mean + variance * first == pytest.approx(centre, abs=1e-7)
+    assert variance + variance**2 * second == pytest.approx(spread, abs=1e-7)
+
+
+def walked(
+    x: Float64s, arms: NDArray[np.int64], kinds: NDArray[np.int64], rater: tuple[float, ...]
+) -> tuple[Float64s, Float64s]:
+    """Return mean and deviation of x . w by 400 long random walks over the exact posterior."""
+    rng = np.random.default_rng(3)
+    duels = x[arms[:, 0]] - x[arms[:, 1]]
+    grid = np.linspace(-12.0, 12.0, 4001)
+    either = [chance(grid, kind, *rater) for kind in (kernels.WIN, kernels.TIE)]
+    table = np.log(np.maximum(either, 1e-300))
+
+    def log_density(w: Float64s) -> Float64s:
+        u = duels @ w
+        logs = np.where(
+            kinds[:, None] == kernels.WIN,
+            np.interp(u, grid, table[0]),
+            np.interp(u, grid, table[1]),
+        )
+        return np.asarray(logs.sum(axis=0) - 0.5 * (w**2).sum(axis=0))
+
+    w = 0.1 * rng.standard_normal((x.shape[1], 400))
+    density, kept = log_density(w), []
+    for step in range(1500):
+        trial = w + 0.6 * rng.standard_normal(w.shape)
+        other = log_density(trial)
+        taken = np.log(rng.random(w.shape[1])) < other - density
+        w, density = np.where(taken, trial, w), np.where(taken, other, density)
+        if step >= 300 and step % 5 == 0:
+            kept.append(x @ w)
+    u = np.concatenate(kept, axis=1)
+    return np.asarray(u.mean(axis=1)), np.asarray(u.std(axis=1))
+
+
+@pytest.mark.slow
+def test_expectation_propagation_agrees_with_long_chains() -> None:
+    rng = np.random.default_rng(0)
+    x = 0.5 * rng.standard_normal((8, 4))  # rows of length 1, like features
+    arms = np.array([rng.permutation(8)[:2] for _ in range(30)])
+    truth = x @ rng.standard_normal(4)
+    gap = truth[arms[:, 0]] - truth[arms[:, 1]] + 0.7 * rng.standard_normal(30)
+    kinds = np.where(np.abs(gap) < 0.3, kernels.TIE, kernels.WIN)
+    arms = np.where((gap < 0.0)[:, None], arms[:, ::-1], arms)
+    rater = (0.7, 0.05, 0.3)
+    mean, covariance, sites = np.zeros(4), np.eye(4), np.zeros((30, 2))
+    seen = np.arange(4), np.ones(4)
+    told = arms, kinds, np.tile(rater, (30, 1)), np.ones(30), sites
+    kernels.refresh(0, 30 * 50, x, *seen, *told, mean, covariance)
+    expected, deviation = walked(x, arms, kinds, rater)
+    found = np.sqrt(np.einsum("kf,fg,kg->k", x, covariance, x))
+    assert np.abs(x @ mean - expected).max() < 0.05 * np.abs(expected).max()
+    assert np.abs(found / deviation - 1.0).max() < 0.05
+
+
+def test_samples_have_the_moments_of_the_posterior() -> None:
+    engine = session(correlations(12), 15)
+    draws = np.concatenate(
+        [engine._values @ engine._sampled(np.random.default_rng(s), 500)[0] for s in range(8)], 1
+    )
+    mean, deviation = engine.posterior()
+    assert np.abs(draws.mean(axis=1) - mean).max() < 0.08 * deviation.max()
+    assert np.abs(draws.std(axis=1) / deviation - 1.0).max() < 0.06
+
+
+def session(r: Any, duels: int, **options: Any) -> BayesDuel:
+    """Return an engine after some answers by a person with a linear utility."""
+    engine, rng = BayesDuel(r, horizon=1000, seed=2, **options), np.random.default_rng(1)
+    utility = (
+        1.5 * engine._values @ np.random.default_rng(0).standard_normal(engine._values.shape[1])
+    )
+    for _ in range(duels):
+        answer_by(utility, engine, rng)
+    return engine
+
+
+# -- what it is for --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["matrix", "sparse", "kernel", "embedding"])
+def test_it_finds_the_best_of_any_kind_of_source(kind: str) -> None:
+    from scipy.sparse import csr_matrix
+
+    points = np.linspace(0.0, 1.0, 60)
+    r = line(60)
+    sources: dict[str, Any] = {
+        "matrix": r,
+        "sparse": csr_matrix(np.where(r > 0.01, r, 0.0)),
+        "kernel": source_from_kernel(lambda x, y: np.exp(-((x - y) ** 2) / 0.08), points),
+        "embedding": source_from_embedding(embedding(60)),
+    }
+    source = sources[kind]
+    engine = BayesDuel(source, horizon=80, seed=1)
+    utility = 3.0 * (embedding(60)[:, 0] if kind == "embedding" else np.sin(4.0 * points))
+    rng = np.random.default_rng(0)
+    while not engine.done:
+        answer_by(utility, engine, rng)
+    assert utility.max() - utility[engine.best] < 0.3
+    assert engine.best in engine.survivors.arm
+
+
+def test_a_utility_of_the_current_is_told_from_one_of_the_field(small_store: Path) -> None:
+    with fc.open_store(small_store) as store:
+        engine, rng = BayesDuel(store, horizon=200, seed=1), np.random.default_rng(0)
+        value = store.current @ np.array([3.0, -1.0, 0.5, 0.0, -2.0])
+        utility = 2.0 * (value - value.mean()) / value.std()
+        for _ in range(60):
+            answer_by(utility, engine, rng)
+        assert [*engine.weights] == [*BANK]
+        assert engine.weights["current"] > engine.weights["field"]
+        assert sum(engine.weights.values()) == pytest.approx(1.0)
+
+
+def test_every_rater_has_a_lapse_rate() -> None:
+    r, rng = correlations(12), np.random.default_rng(0)
+    engine = BayesDuel(r, horizon=1000, seed=1)
+    utility = 4.0 * embedding(12)[:, 0]
+    for _ in range(60):
+        for rater in ("careful", "coin"):
+            i, j = engine.ask()
+            right = rng.random() < 0.5 if rater == "coin" else utility[j] > utility[i]
+            engine.answer("right" if right else "left", meta={"rater": rater})
+    lapses = engine.raters
+    assert set(lapses) == {"careful", "coin"}
+    assert lapses["careful"]["lapse"] < 0.1 < 0.4 < lapses["coin"]["lapse"]
+
+
+def test_a_note_says_who_answers_from_then_on() -> None:
+    engine = BayesDuel(correlations(12), horizon=50)
+    engine.answer("left")
+    engine.note({"rater": "B"})
+    engine.answer("left")
+    assert [*engine.raters] == ["", "B"]
+    again = engine.fresh()
+    again.replay(engine.events)
+    assert again.raters == engine.raters
+
+
+def test_a_forgetful_belief_follows_a_rater_who_changed() -> None:
+    means = []
+    for forgetting in (0.0, 0.1):
+        engine = BayesDuel(correlations(12), horizon=500, seed=1, forgetting=forgetting)
+        for t in range(80):
+            engine.tell(*((3, 5) if t < 50 else (5, 3)))
+        mean, _ = engine.posterior([3, 5])
+        means.append(mean[1] - mean[0])
+    assert means[0] < means[1]
+    assert means[1] > 0.0
+
+
+def test_ties_bring_two_arms_together() -> None:
+    engine = BayesDuel(correlations(12), horizon=50)
+    before = engine.posterior([0, 1])[0]
+    engine.tell(0, 1)
+    for _ in range(10):
+        engine.tie(0, 1)
+    after = engine.posterior([0, 1])[0]
+    assert before.tolist() == [0.0, 0.0]
+    assert 0.0 < after[0] - after[1] < 0.3
+
+
+# -- laws of the state -----------------------------------------------------------------------------
+
+
+@settings(deadline=None, max_examples=5)
+@given(seed=st.integers(0, 10**6))
+def test_relabelling_arms_relabels_every_question(seed: int) -> None:
+    r, order = correlations(30, seed), np.random.default_rng(seed).permutation(30)
+    engine = BayesDuel(r, horizon=50, seed=7)
+    other = BayesDuel(r[np.ix_(order, order)], horizon=50, seed=7)
+    rng = np.random.default_rng(seed)
+    for _ in range(15):
+        pair = engine.ask()
+        assert tuple(order[list(other.ask())]) == pair
+        answer = rng.choice(["left", "right", "same", "skip"])
+        engine.answer(answer)
+        other.answer(answer)
+    assert order[other.best] == engine.best
+    assert set(order[other.survivors.arm]) == set(engine.survivors.arm)
+    assert np.allclose(other.posterior()[0], engine.posterior()[0][order], atol=1e-9)
+
+
+def test_a_chain_brings_one_new_arm_per_duel() -> None:
+    engine = session(correlations(12), 10, chain=True)
+    pairs = [event.arms for event in engine.history]
+    assert all(left[1] == right[0] for left, right in pairwise(pairs))
+
+
+def test_a_batch_begins_with_the_pending_pair_and_repeats_no_arm() -> None:
+    engine = session(correlations(12), 5)
+    batch = engine.ask_batch(4)
+    assert batch[0] == engine.ask()
+    assert len({arm for pair in batch for arm in pair}) == 8
+    with pytest.raises(DuelError, match="a batch of 7 pairs needs 14 arms"):
+        engine.ask_batch(7)
+
+
+# -- what is believed ------------------------------------------------------------------------------
+
+
+def test_a_wider_level_is_a_larger_set_and_the_leader_is_in_it() -> None:
+    narrow, wide = (session(correlations(40), 15, level=level) for level in (0.5, 0.99))
+    assert set(narrow.survivors.arm) < set(wide.survivors.arm)
+    assert narrow.survivors.arm[0] == wide.survivors.arm[0] == narrow.best
+    assert (wide.survivors.radius[0] > narrow.survivors.radius[0]).all()
+    assert narrow.progress.left == len(narrow.survivors)
+
+
+def test_what_is_believed_hangs_together() -> None:
+    engine = session(correlations(40), 25)
+    assert 0.0 < engine.probability_best < 1.0
+    assert 0.0 < engine.remaining_regret < 0.5
+    sure = [engine.sure_within(eps) for eps in (0.01, 0.1, 0.2, 0.499)]
+    assert sure == sorted(sure)
+    assert engine.probability_best <= sure[0]
+    mean, deviation = engine.posterior()
+    assert engine.best == int(np.argmax(mean))
+    assert (deviation > 0.0).all()
+    assert np.allclose(engine.posterior([3, 5])[0], mean[[3, 5]])
+
+
+def test_it_stops_when_it_is_sure_enough() -> None:
+    engine = session(correlations(12), 3, stop=(0.8, 0.1))
+    utility, rng = 4.0 * embedding(12)[:, 0], np.random.default_rng(0)
+    first = engine.outlook["answers_to_go"]
+    while not engine.done:
+        answer_by(utility, engine, rng)
+    assert engine.duels < engine.horizon
+    assert engine.sure_within(0.1) >= 0.8
+    assert first > engine.outlook["answers_to_go"] == 0
+    engine.force(0, 1)
+    assert engine.ask() == (0, 1)
+
+
+# -- lessons ---------------------------------------------------------------------------------------
+
+
+def test_a_lesson_at_full_weight_is_the_whole_belief(small_store: Path) -> None:
+    with fc.open_store(small_store) as store:
+        teacher = session(store, 20)
+        pupil = BayesDuel(store, horizon=10, prior=teacher.lesson)
+        for taught, learnt in zip(teacher.posterior(), pupil.posterior(), strict=True):
+            assert np.allclose(taught, learnt, atol=1e-5)
+        assert pupil.survivors.count.sum() == 0.0
+        half = BayesDuel(store, horizon=10, prior=teacher.lesson, prior_weight=0.3)
+        nothing = BayesDuel(store, horizon=10, prior=teacher.lesson, prior_weight=0.0)
+        blank = BayesDuel(store, horizon=10)
+        deviations = [e.posterior()[1].mean() for e in (pupil, half, nothing)]
+        assert deviations == sorted(deviations)
+        assert np.array_equal(nothing.posterior()[1], blank.posterior()[1])
+
+
+def test_a_lesson_of_other_features_is_refused_by_name(small_store: Path) -> None:
+    with fc.open_store(small_store) as store:
+        lesson = session(correlations(12), 5).lesson
+        with pytest.raises(DuelError, match="the features here give field, current, near, all"):
+            BayesDuel(store, horizon=10, prior=lesson)
+        other = session(store, 5).lesson
+        other["pairs"][2][0] = "0- 77+"
+        with pytest.raises(DuelError, match=r"prior: .*77"):
+            BayesDuel(store, horizon=10, prior=other)
+    with pytest.raises(DuelError, match="other correlations"):
+        BayesDuel(correlations(13), horizon=10, prior=lesson)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"format": "fieldcorr-lesson 9"},
+        {"pairs": [["0", "1"], 3]},
+        {"pairs": [["0", "99"]] * 5},
+        {"pairs": [["0", "0"]] * 5},
+        {"sites": {"field": [[1.0]], "near": [], "all": []}},
+        {"evidence": {"field": 0.0}},
+        {"evidence": {"field": math.nan, "near": 0.0, "all": 0.0}},
+    ],
+)
+def test_a_damaged_lesson_is_one_error(change: dict[str, Any]) -> None:
+    r = correlations(12)
+    lesson = session(r, 5).lesson | change
+    with pytest.raises(DuelError, match="prior: "):
+        BayesDuel(r, horizon=10, prior=lesson)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"level": 1.0}, "level: 1.0 is not between 0 and 1"),
+        ({"level": "high"}, "level: 'high' is not a number"),
+        ({"stop": (0.9, 0.6)}, "stop: 0.6 is not between 0 and 0.5"),
+        ({"stop": 0.9}, "stop: 0.9 is not a probability and a regret"),
+        ({"forgetting": 1.0}, "forgetting: 1.0 is not in"),
+        ({"chain": "yes"}, "chain: 'yes' is not true or false"),
+        ({"prior_weight": 2}, "prior weight: 2 is not in"),
+    ],
+)
+def test_wrong_options_are_named(options: dict[str, Any], says: str) -> None:
+    with pytest.raises(DuelError) as error:
+        BayesDuel(correlations(6), horizon=5, **options)
+    assert str(error.value).startswith(says)
