@@ -4,16 +4,13 @@ from dataclasses import dataclass
 
 from fieldcorr.configurations.rules import ContactGrid, count, product_space
 from fieldcorr.configurations.space import MOST_BLOCKS, ProductSpace
-from fieldcorr.correlation.whole import table_bytes
+from fieldcorr.correlation.whole import MOST_TABLE_BYTES, table_bytes
 from fieldcorr.errors import ConfigurationError
 from fieldcorr.model import Model
 
 MOST_LISTED = 1_000_000
 """More configurations than this are not listed, as 10^12 pairs take hours: r is computed from the
 rules when it is asked for."""
-
-MOST_TABLE_BYTES = 2 << 30
-"""Tables for r of configurations that are not listed: 430 MB for all of 16 contacts."""
 
 MATRIX_BYTES = 1 << 31
 """The matrix is stored while it is no larger than this: up to 23 170 configurations."""

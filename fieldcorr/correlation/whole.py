@@ -26,6 +26,9 @@ from fieldcorr.errors import CorrelationError
 
 Floats = NDArray[np.float64]
 
+MOST_TABLE_BYTES = 2 << 30
+"""Largest tables that are built: those of all configurations of 16 contacts have 430 MB."""
+
 WEAKEST = 1e-4
 """Least norm of a field, of the largest possible: below, rounding would reach r."""
 
@@ -53,6 +56,11 @@ class Whole:
             # What fewer floating contacts need to be determined is determined then, too.
             circuit.currents(_bipoles(size))
         self.space, self.circuit = space, circuit
+        if self.table_bytes > MOST_TABLE_BYTES:
+            raise CorrelationError(
+                f"r of {len(space):,} configurations would need tables of {self.table_bytes:,} "
+                f"bytes, more than {MOST_TABLE_BYTES:,}"
+            )
         self._gram = centred_gram(circuit.gram, size)
 
     @property

@@ -20,7 +20,7 @@ SEARCHED = 2048
 def rows() -> list[Row]:
     """Return the rows of this module."""
     result = []
-    for mode, build in (("voltage", 1.0), ("current", 0.5)):
+    for mode, build in (("voltage", 1.0), ("current", 1.0)):
         for subject, prepare in (
             ("one answer updates all arms", "update"),
             ("bounds of all arms", "bounds"),

@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 
 import fieldcorr as fc
+from fieldcorr.configurations.space import ProductSpace
+from fieldcorr.correlation.whole import Whole
 from fieldcorr.errors import ConfigurationError, CorrelationError, StoreError
 from fieldcorr.store import Store, WorkFolder, check_store, open_store, write_store
+from tests.correlation.circuits import circuit
 from tests.store.synthetic import make_store, settings, values, whole_values
 
 ROUNDING = 3 * 2.0**-24
@@ -155,3 +158,10 @@ def test_neither_listed_nor_defined_is_refused(tmp_path: Path) -> None:
     content = {k: v for k, v in whole_values().items() if not k.startswith("/space")}
     with pytest.raises(StoreError, match="needs either"):
         open_store(make_store(tmp_path / "none.h5", content))
+
+
+def test_tables_beyond_memory_are_refused_before_they_are_built() -> None:
+    allowed = np.ones((19, 3), dtype=np.bool_)
+    space = ProductSpace(allowed, (1, 19, 1, 19, 0, 19))
+    with pytest.raises(CorrelationError, match=r"1,161,212,892 configurations would need tables"):
+        Whole(space, circuit(19, 1))
