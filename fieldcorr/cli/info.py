@@ -82,6 +82,9 @@ def model_rows(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "measure, drive", f"{facts['measure']}, {facts['drive']}"
     yield "all configurations", f"{facts['space']:,}"
     yield "left by the rules", f"{facts['configurations']:,}"
+    if facts["table_bytes"]:
+        yield "r", f"computed when asked for, from tables of {size_text(facts['table_bytes'])}"
+        return
     kept = "stored" if facts["matrix"] else "too large, left out"
     yield "matrix of r", f"{size_text(facts['matrix_bytes'])} ({kept})"
     yield "neighbourhoods, r > 0", f"about {size_text(facts['neighbour_bytes'])}"
@@ -116,11 +119,16 @@ def store_rows(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "measure", _inline(facts["measure"])
     yield "drive", _inline(facts["drive"])
     yield "region", _inline(facts["region"])
-    yield "embedding", f"rank {facts['rank']}"
-    yield from _told_apart(facts["diversity"])
-    yield "matrix of r", "stored" if facts["matrix"] else "left out"
-    limit = f", at most {facts['top_k']} per row" if facts["top_k"] else ""
-    yield "neighbourhoods", f"{facts['neighbours_stored']:,}, r > {facts['threshold']:g}{limit}"
+    if facts["table_bytes"]:
+        size = size_text(facts["table_bytes"])
+        yield "r", f"computed when asked for, from tables of {size} in memory"
+    else:
+        yield "embedding", f"rank {facts['rank']}"
+        yield from _told_apart(facts["diversity"])
+        yield "matrix of r", "stored" if facts["matrix"] else "left out"
+        limit = f", at most {facts['top_k']} per row" if facts["top_k"] else ""
+        listed = f"{facts['neighbours_stored']:,}, r > {facts['threshold']:g}{limit}"
+        yield "neighbourhoods", listed
     yield "fields", "stored" if facts["fields"] else "left out (slim)"
     yield "solver", _inline(facts["solver"])
     yield "largest residual", f"{facts['largest_residual']:.1e}"

@@ -56,6 +56,8 @@ class CorrDuel(EliminatingEngine):
     True
     """
 
+    takes_whole = True
+
     def __init__(
         self,
         correlation: Any,
@@ -147,10 +149,9 @@ class CorrDuel(EliminatingEngine):
             self._learnt.duels += compared
         if self._course.duels + len(compared) < (self.options.patience or 0):
             return
-        _, _, dominated = self._judged()  # lines 7-8
-        self._active[dominated] = False  # lines 10-11
+        gone = self._eliminate()  # lines 7-8, 10-11
         if self.options.history == "delete":
-            self._delete_comparisons(set(dominated.tolist()))  # line 9
+            self._delete_comparisons(gone)  # line 9
 
     def _delete_comparisons(self, gone: set[int]) -> None:
         """Line 9. Rebuilt from what stays: subtracting would leave rounding where nothing is."""
@@ -173,17 +174,15 @@ class CorrDuel(EliminatingEngine):
 
     def _draw(self, count: int, *, without: Iterable[int] = ()) -> list[int]:
         """Return distinct random arms of the active set, a function of seed and step alone."""
-        arms = np.flatnonzero(self._active)
-        taken = sorted(int(np.searchsorted(arms, arm)) for arm in without if self._active[arm])
+        active, left = self._active, self._left
+        taken = sorted(int(_kernels.rank(active, arm)) for arm in without if active[arm])
         drawn: list[int] = []
         for _ in range(count):
-            place = int(
-                _kernels.below(self.seed, self._counter(len(taken)), arms.size - len(taken))
-            )
+            place = int(_kernels.below(self.seed, self._counter(len(taken)), left - len(taken)))
             for other in taken:
                 place += place >= other
             taken = sorted([*taken, place])
-            drawn.append(int(arms[place]))
+            drawn.append(int(_kernels.nth(active, place)))
         return drawn
 
     def _counter(self, slot: int) -> int:
@@ -201,6 +200,8 @@ class CorrDuel(EliminatingEngine):
             return False
         if not self.options.policy.clip:
             return True
+        if (whole := self._whole) is not None:
+            return bool(np.greater_equal(*whole.bounds(further=remaining)))
         wins = self._learnt.tally.all_wins[self._active]
         plays = self._learnt.tally.all_plays[self._active] + remaining
         radius = np.sqrt(self.options.log_term / plays)
@@ -210,6 +211,9 @@ class CorrDuel(EliminatingEngine):
 
     def _may_eliminate(self, remaining: int) -> bool:
         """Whether an elimination follows if counts go on growing as they did, estimates as now."""
+        if (whole := self._whole) is not None:
+            growth = 1.0 + remaining / self.duels
+            return bool(np.greater_equal(*whole.bounds(growth=growth)))
         estimate, _, _ = self._judged()
         plays = self._learnt.tally.all_plays * (1.0 + remaining / self.duels)
         if self.options.radius == "global":

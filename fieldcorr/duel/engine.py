@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from fieldcorr.correlation.numbers import real_number, whole_number
 from fieldcorr.correlation.sources import CorrelationSource, Tally, Via, as_source
+from fieldcorr.correlation.whole import WholeSource, WholeTally
 from fieldcorr.duel import _kernels
 from fieldcorr.duel.events import (
     ANSWERS,
@@ -30,6 +31,7 @@ from fieldcorr.duel.events import (
 )
 from fieldcorr.duel.raters import MOST, RaterFigures, Shown, rater_figures
 from fieldcorr.duel.survivors import Survivors
+from fieldcorr.duel.whole import WholeArms, WholeSurvivors
 from fieldcorr.errors import DuelError
 
 _RETROACTIVE = ("void", "exclude", "include", "extend")
@@ -38,7 +40,7 @@ _REPEAT = 5  # counter of the random number that decides whether a pair is repea
 
 _REMEMBERED_EVERY = 64  # events; taking one back replays fewer than that
 _MOST_REMEMBERED = 4
-_MOST_REMEMBERED_ARMS = 1 << 24  # of all copies together
+_MOST_REMEMBERED_ARMS = 1 << 25  # of all copies together: two of 16 million, none of 43 million
 
 
 @dataclass(frozen=True)
@@ -135,6 +137,9 @@ class Engine(ABC):
         the arms shown so far: see :mod:`fieldcorr.duel.raters`.
     """
 
+    takes_whole: ClassVar[bool] = False
+    """Whether arms may be too many to list."""
+
     kept_as: ClassVar[str] = "left"
     """What the arms of :attr:`survivors` are called."""
 
@@ -152,6 +157,11 @@ class Engine(ABC):
         repeats: float = 0.0,
     ) -> None:
         self.source: CorrelationSource = as_source(correlation, via=via)
+        if isinstance(self.source, WholeSource) and not self.takes_whole:
+            raise DuelError(
+                f"{type(self).__name__} keeps numbers of its own for every configuration: it "
+                f"cannot play on {len(self.source):,} of them; CorrDuel can"
+            )
         self.seed = whole_number(seed, "seed", DuelError)
         if self.seed >= 2**63:
             raise DuelError(f"seed: {seed} is not below 2^63")
@@ -163,8 +173,7 @@ class Engine(ABC):
         self._log: list[Event] = []
         self._keep: Callable[[Event], object] | None = None
         self._in_doubt = False
-        copies = min(_MOST_REMEMBERED, _MOST_REMEMBERED_ARMS // len(self.source))
-        self._remembered: deque[Course] = deque(maxlen=copies)
+        self._remembered: deque[Course] = deque()
         self._relearn()
 
     def _repr_html_(self) -> str:
@@ -370,7 +379,7 @@ class Engine(ABC):
         ranked = self.survivors
         if not len(ranked):
             raise DuelError("no arm is left: everything is excluded")
-        return int(ranked.arm[0])
+        return ranked[0].arm
 
     @property
     def progress(self) -> Standing:
@@ -531,10 +540,20 @@ class Engine(ABC):
 
     def _remember(self) -> None:
         """Keep a copy of the state now and then, of the last ones only."""
-        copies, events = self._remembered.maxlen or 0, self._course.events
-        is_near_the_end = len(self._log) - events <= copies * _REMEMBERED_EVERY
-        if copies and is_near_the_end and events % _REMEMBERED_EVERY == 0:
+        copies, events = _MOST_REMEMBERED_ARMS // self._size_of_a_copy, self._course.events
+        copies = min(_MOST_REMEMBERED, copies)
+        # A large state takes long to go on from: of fewer copies each is younger.
+        every = max(1, _REMEMBERED_EVERY * copies // _MOST_REMEMBERED)
+        is_near_the_end = len(self._log) - events <= copies * every
+        if copies and is_near_the_end and events % every == 0:
+            while len(self._remembered) >= copies:
+                self._remembered.popleft()
             self._remembered.append(self._course.copy())
+
+    @property
+    def _size_of_a_copy(self) -> int:
+        """How many arms a copy of the state holds numbers of."""
+        return len(self.source)
 
     def _next_pair(self) -> tuple[int, int]:
         now = self._course
@@ -609,7 +628,29 @@ class EliminatingEngine(Engine):
 
     def _blank(self) -> Tallied:
         # Algorithm 2: line 1, W_1 <- B, is the active set; line 8, t <- 0, the count of duels.
-        return Tallied(Tally.zeros(len(self.source)))  # lines 3-4: n_b <- 0, w_b <- 0
+        return Tallied(self.source.tally())  # lines 3-4: n_b <- 0, w_b <- 0
+
+    @property
+    def _size_of_a_copy(self) -> int:
+        return self._learnt.tally.wins.size + len(self.source) // 8  # the tally, and a mask
+
+    @property
+    def _whole(self) -> WholeArms | None:
+        """The arms where they are too many to list, else None."""
+        source, tally = self.source, self._learnt.tally
+        if isinstance(source, WholeSource) and isinstance(tally, WholeTally):
+            return WholeArms(source.whole, tally, self._active, self._choices)
+        return None
+
+    def _eliminate(self) -> set[int]:
+        """Take the dominated arms out of the set; return those in :attr:`Tallied.duels`."""
+        compared = [a for duel in self._learnt.duels for a in duel[:2] if self._active[int(a)]]
+        if (whole := self._whole) is not None:
+            whole.eliminate()
+        else:
+            _, _, dominated = self._judged()
+            self._active[dominated] = False
+        return {int(arm) for arm in compared if not self._active[int(arm)]}
 
     def _judged(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
         """Return P-hat_b and the radius of every arm, (K,), and the arms to eliminate."""
@@ -620,5 +661,7 @@ class EliminatingEngine(Engine):
         return estimate, radius, out[:count]
 
     def _ranked(self) -> Survivors:
+        if (whole := self._whole) is not None:
+            return WholeSurvivors(whole, self._left)
         estimate, radius, _ = self._judged()
         return Survivors.ranked(self._active, estimate, self._learnt.tally.all_plays, radius)

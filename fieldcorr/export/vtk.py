@@ -26,7 +26,7 @@ NEAR_M = 2e-5
 _FACES = np.array([[1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2]])
 
 
-def write_fields(store: Store, path: Path, configurations: list[str], _table: str) -> None:
+def write_fields(store: Store, path: Path, configurations: list[str]) -> None:
     """Write the fields of configurations, and beside them the surfaces of the contacts."""
     import meshio
 

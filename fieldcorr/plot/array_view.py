@@ -135,12 +135,10 @@ def neighbours(
 
     They come by falling r, the correlation of their fields with its own, ``columns`` per row.
     """
-    row = store.index_of(configuration) if isinstance(configuration, str) else configuration
-    r = store.row(row).astype(np.float64)
-    others = np.argsort(-r, kind="stable")
-    others = others[others != row][:count]
+    row = store.index_of(configuration)
+    others, r = store.nearest(row, count)
     titles = [f"{store.texts[row]}\nnearest:"]
-    titles += [f"{store.texts[k]}\nr = {_r_text(r[k])}" for k in others]
+    titles += [f"{store.texts[k]}\nr = {_r_text(float(x))}" for k, x in zip(others, r, strict=True)]
     return arrays(store, [row, *others], titles=titles, columns=columns, figure=figure)
 
 

@@ -428,6 +428,11 @@ def _is_store(source: "Store | ArrayLike") -> TypeGuard["Store"]:
 
 def _size(source: "Store | ArrayLike") -> int:
     if _is_store(source):
+        if source.is_whole:
+            raise CorrelationError(
+                f"{source.path}: {counted(len(source))} configurations are too many for a picture "
+                "of r: draw the neighbours of one, or a store of fewer"
+            )
         return len(source)
     r = np.asarray(source)
     if r.ndim != 2 or r.shape[0] != r.shape[1]:

@@ -143,7 +143,7 @@ def course(engine: "Engine", *, arms: Sequence[int] | None = None, follow: int =
 
     ``arms`` are followed; None for the ``follow`` best of those left.
     """
-    chosen = np.asarray(engine.survivors.arm[:follow] if arms is None else arms, dtype=np.int64)
+    chosen = np.asarray(engine.survivors[:follow].arm if arms is None else arms, dtype=np.int64)
     again = engine.fresh()
     duels, left, rows = [], [], []
     for event in (None, *engine.events):

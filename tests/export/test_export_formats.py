@@ -1,7 +1,9 @@
 """What other programs read from an export."""
 
 import csv
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import meshio
 import numpy as np
@@ -17,7 +19,7 @@ from fieldcorr.errors import ConfigurationError, ExportError, MissingExtraError,
 from fieldcorr.export import export_store
 from fieldcorr.export.vtk import activating, vtk_cells
 from fieldcorr.store import Options, Store, open_store
-from tests.store.synthetic import make_store, values
+from tests.store.synthetic import make_store, values, whole_values
 
 
 @pytest.fixture(scope="module")
@@ -238,3 +240,29 @@ def test_the_command(store: Store, tmp_path: Path) -> None:
     assert result.output.split() == [str(tmp_path / "field-contacts.vtu"), str(path)]
     assert len(meshio.read(path).point_data) == 2
     assert CliRunner().invoke(build_app(), arguments).exit_code == 2
+
+
+@pytest.mark.parametrize("kind", [values, whole_values])
+def test_chosen_rows(kind: Callable[[], dict[str, Any]], tmp_path: Path) -> None:
+    texts = ["0- 1+", "1- 2+ 4+", "0+ 3-"]
+    with open_store(make_store(tmp_path / "s.h5", kind())) as store:
+        rows = [store.index_of(text) for text in texts]
+        tables = {}
+        for table in ("configurations", "matrix", "neighbourhoods"):
+            path = tmp_path / f"{table}.csv"
+            export_store(store, path, configurations=texts, table=table, top=4)
+            with path.open(newline="") as file:
+                tables[table] = list(csv.DictReader(file))
+        assert [line["configuration"] for line in tables["configurations"]] == texts
+        assert [int(line["row"]) for line in tables["configurations"]] == rows
+        for row, line in zip(rows, tables["matrix"], strict=True):
+            assert [np.float32(line[text]) for text in texts] == store.row(row)[rows].tolist()
+        found = [(int(line["row"]), int(line["neighbour"])) for line in tables["neighbourhoods"]]
+        assert found == [(row, k) for row in rows for k in store.neighbours(row, top=4)[0].tolist()]
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.npz", "a.h5ad"])
+def test_rows_that_are_not_listed_are_chosen(name: str, tmp_path: Path) -> None:
+    path = make_store(tmp_path / "s.h5", whole_values())
+    with open_store(path) as store, pytest.raises(ExportError, match="180 configurations are not"):
+        export_store(store, tmp_path / name)

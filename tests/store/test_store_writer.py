@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,19 @@ def test_thresholds_and_top_k(threshold: float, top_k: int, tmp_path: Path) -> N
                 best = np.lexsort((wanted, -row[wanted]))[:top_k]
                 wanted = np.sort(wanted[best])
             np.testing.assert_array_equal(store.neighbours(i)[0], wanted)
+
+
+@pytest.mark.parametrize("memory", [1 << 30, 1 << 10])
+def test_a_search_without_rows_finds_the_same_neighbours(memory: int, tmp_path: Path) -> None:
+    with_rows = Options(threshold=0.1, top_k=5)
+    options = replace(with_rows, matrix=False, memory=memory)
+    found = []
+    for name, chosen in (("a.h5", with_rows), ("b.h5", options)):
+        with open_store(make_store(tmp_path / name, options=chosen)) as store:
+            digests = store.digests.items()
+            found.append({path: digest for path, digest in digests if "neighbourhoods" in path})
+            assert store.has_matrix == chosen.matrix
+    assert found[0] == found[1]
 
 
 def test_without_any_neighbour(tmp_path: Path) -> None:
