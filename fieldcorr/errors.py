@@ -4,6 +4,9 @@ All are below one root, :class:`FieldcorrError`. A message is one line and names
 and the value that are wrong; the command line prints it as it is and ends with exit code 2.
 """
 
+from pathlib import Path
+from typing import Any
+
 
 class FieldcorrError(Exception):
     """Root of every error raised on purpose."""
@@ -13,12 +16,31 @@ class ModelError(FieldcorrError):
     """A model or device file that cannot be used."""
 
 
+class MisfitError(ModelError):
+    """Parts of a model that do not fit into each other; carries them, so that they can be drawn.
+
+    ``geometry`` is the anatomy, ``array`` and ``device`` the paddle, None where the anatomy alone
+    is at fault.
+    """
+
+    def __init__(self, message: str, *, geometry: Any, array: Any, device: Any) -> None:
+        super().__init__(message)
+        self.geometry, self.array, self.device = geometry, array, device
+
+
 class MeshError(FieldcorrError):
     """A mesh that cannot be used, or that could not be built."""
 
 
 class MissingExtraError(FieldcorrError):
     """An optional package that the task needs is not installed."""
+
+
+def missing_extra(what: str, package: str, extra: str) -> MissingExtraError:
+    """Return the error for a missing package, with the one command that adds it."""
+    is_checkout = (Path(__file__).resolve().parent.parent / "scripts/set-up").is_file()
+    command = "scripts/set-up all" if is_checkout else f'pip install "fieldcorr[{extra}]"'
+    return MissingExtraError(f"{what} needs {package}, which is not installed: {command} adds it")
 
 
 class ConvergenceError(FieldcorrError):

@@ -57,25 +57,33 @@ class ArrayLayout:
         return centres
 
     @property
-    def body(self) -> FloatArray | None:
-        """The part of the paddle around the contacts, (4, 2) m left and rostral; None if unknown.
+    def turn(self) -> FloatArray:
+        """The rotation (2, 2) from the array's own axes to left and rostral, in a coronal view."""
+        if self.paddle is not None:
+            along = (self.paddle[0] - self.paddle[3])[[0, 2]]
+        elif len(self.on_array):
+            along = (self.corners[self.on_array[0], 0] - self.corners[self.on_array[0], 3])[[0, 2]]
+        else:
+            return np.eye(2)
+        x, z = along / np.linalg.norm(along)
+        return np.array([[z, x], [-x, z]])
 
-        Margins of a paddle carry nothing and would take a quarter of a picture.
+    def stretched(self, factor: float) -> tuple[FloatArray, FloatArray | None]:
+        """Return outlines of contacts (E, 4, 2) and paddle (4, 2) m, left and rostral, to be drawn.
+
+        Widths across the array are larger by ``factor``, so that names can be read; a turned
+        array is stretched in its own axes and stays a rectangle. The paddle is None if unknown, and
+        is cut short around the contacts: its margins would take a quarter of a picture.
         """
-        if self.paddle is None:
-            return None
-        paddle, contacts = self.paddle[:, [0, 2]], self.corners[self.on_array][:, :, [0, 2]]
-        across = paddle[0] - paddle[1]
-        unit = across / np.linalg.norm(across)
-        reach = np.abs((contacts - paddle.mean(axis=0)) @ unit).max()
-        inset = max(0.0, 0.5 * float(np.linalg.norm(across)) - 1.3 * float(reach))
-        moved = paddle - inset * _SIGNS[:, :1] * unit
-        margin = 0.03 * np.ptp(contacts[..., 1])
-        low, high = contacts[..., 1].min() - margin, contacts[..., 1].max() + margin
-        z = np.clip(moved[:, 1], low, high)
-        # Each corner moves to its z along the long edge that it lies on.
-        (x1, z1), (x0, z0) = moved[[0, 1, 1, 0]].T, moved[[3, 2, 2, 3]].T
-        return np.stack([x0 + (x1 - x0) * (z - z0) / (z1 - z0), z], axis=1)
+        centre = self.centres[self.on_array].mean(axis=0)[[0, 2]]
+        own = (self.corners[..., [0, 2]] - centre) @ self.turn
+        back = np.diag([factor, 1.0]) @ self.turn.T
+        body = None
+        if self.paddle is not None:
+            paddle = (self.paddle[:, [0, 2]] - centre) @ self.turn
+            reach = np.abs(own[self.on_array]).max(axis=(0, 1)) * [1.3, 1.06]
+            body = np.clip(paddle, -reach, reach) @ back + centre
+        return own @ back + centre, body
 
 
 def layout_of(source: object) -> ArrayLayout:

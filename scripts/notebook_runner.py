@@ -6,6 +6,7 @@ nothing that changes from run to run is kept but the results themselves.
 
 import base64
 import io
+import re
 import sys
 import tempfile
 import time
@@ -17,6 +18,7 @@ from nbclient import NotebookClient
 from PIL import Image
 
 FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
+TEMPORARY = re.compile(rf"{re.escape(tempfile.gettempdir())}/[^/\s'\"<]+/")
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
@@ -33,6 +35,7 @@ def run(path: Path) -> None:
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
             shrink(output.get("data", {}))
+            forget_folders(output)
     notebook.metadata = METADATA
     nbformat.write(notebook, path)
     seconds = time.perf_counter() - started
@@ -41,14 +44,27 @@ def run(path: Path) -> None:
 
 def shrink(data: dict[str, str]) -> None:
     """Reduce a PNG figure to 256 colours, in place."""
-    if "image/png" not in data:
-        return
-    image = Image.open(io.BytesIO(base64.b64decode(data["image/png"]))).convert("RGB")
+    if "image/png" in data:
+        few = few_colours(base64.b64decode(data["image/png"]))
+        data["image/png"] = base64.b64encode(few).decode()
+
+
+def forget_folders(output: dict[str, Any]) -> None:
+    """Take names of temporary folders out of texts, in place: they differ from run to run."""
+    for holder, keys in ((output, ["text"]), (output.get("data", {}), ["text/plain", "text/html"])):
+        for key in keys:
+            if key in holder:
+                holder[key] = TEMPORARY.sub("", holder[key])
+
+
+def few_colours(png: bytes) -> bytes:
+    """Return a PNG picture with 256 colours."""
+    image = Image.open(io.BytesIO(png)).convert("RGB")
     # The method that keeps rare colours: lines and labels matter more than smooth fields.
     few = image.quantize(256, method=Image.Quantize.MAXCOVERAGE, kmeans=3, dither=Image.Dither.NONE)
     buffer = io.BytesIO()
     few.save(buffer, "PNG", optimize=True)
-    data["image/png"] = base64.b64encode(buffer.getvalue()).decode()
+    return buffer.getvalue()
 
 
 if __name__ == "__main__":

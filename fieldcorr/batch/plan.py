@@ -2,12 +2,15 @@
 
 from dataclasses import dataclass
 
-from fieldcorr.configurations.rules import ContactGrid, count
+from fieldcorr.configurations.rules import ContactGrid, count, product_space
+from fieldcorr.configurations.space import MOST_BLOCKS, ProductSpace
+from fieldcorr.correlation.whole import MOST_TABLE_BYTES, table_bytes
 from fieldcorr.errors import ConfigurationError
 from fieldcorr.model import Model
 
-MOST_CONFIGURATIONS = 1_000_000
-"""More than this are refused: 10^12 pairs take hours, and 3^16 would take years."""
+MOST_LISTED = 1_000_000
+"""More configurations than this are not listed, as 10^12 pairs take hours: r is computed from the
+rules when it is asked for."""
 
 MATRIX_BYTES = 1 << 31
 """The matrix is stored while it is no larger than this: up to 23 170 configurations."""
@@ -23,6 +26,7 @@ class Plan:
     matrix_bytes: int  # of the K x K matrix of r
     matrix: bool  # whether it is stored
     neighbour_bytes: int
+    table_bytes: int  # in memory, to compute r of configurations that are not listed; or 0
 
 
 def contacts_of(model: Model) -> ContactGrid:
@@ -34,6 +38,7 @@ def plan_batch(model: Model) -> Plan:
     """Count configurations and estimate sizes."""
     electrodes = len(model.electrode_names)
     total = count(model.rules, contacts_of(model))
+    space = unlisted_space(model, total)
     return Plan(
         contacts=electrodes,
         space=3**electrodes,
@@ -41,16 +46,45 @@ def plan_batch(model: Model) -> Plan:
         matrix_bytes=4 * total**2,
         matrix=stores_matrix(total),
         neighbour_bytes=6 * total**2,
+        table_bytes=0 if space is None else table_bytes(space, model.drive.mode),
     )
 
 
-def require_feasible(total: int) -> None:
-    """Refuse more configurations than all pairs of which can be compared."""
-    if total > MOST_CONFIGURATIONS:
+def unlisted_space(model: Model, total: int) -> ProductSpace | None:
+    """Return the space of a model whose ``total`` configurations are not listed, else None.
+
+    Raises
+    ------
+    ConfigurationError
+        If they are too many for that too, with the count, the bytes, and what to do.
+    """
+    if total <= MOST_LISTED:
+        return None
+    advice = (
+        f"at most {MOST_LISTED:,} are listed: set active_max, cathodes_max or anodes_max, "
+        "or name excluded contacts"
+    )
+    if model.measure.kind == "magnitude":
         raise ConfigurationError(
-            f"the rules leave {total:,} configurations; all pairs are compared, which is possible "
-            f"for up to {MOST_CONFIGURATIONS:,}: restrict [configurations] further"
+            f"the rules leave {total:,} configurations, but |E| is not linear in the currents: it "
+            f"has no Gram matrix from which r could be computed when it is asked for; {advice}"
         )
+    try:
+        space = product_space(model.rules, contacts_of(model))
+    except ConfigurationError as error:
+        raise ConfigurationError(f"the rules leave {total:,} configurations; {error}") from error
+    need = bytes_for(space, total, model.drive.mode)
+    if need > MOST_TABLE_BYTES:
+        raise ConfigurationError(
+            f"the rules leave {total:,} configurations, for which r would need tables of "
+            f"{need:,} bytes in memory, more than {MOST_TABLE_BYTES:,}; {advice}"
+        )
+    return space
+
+
+def bytes_for(space: ProductSpace, total: int, mode: str) -> int:
+    """Return the bytes of the tables of a space; about, where it is far too large to look."""
+    return table_bytes(space, mode) if space.blocks <= MOST_BLOCKS else 10 * total
 
 
 def stores_matrix(total: int) -> bool:

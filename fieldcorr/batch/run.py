@@ -27,8 +27,9 @@ from fieldcorr.batch.embed import (
     summary,
 )
 from fieldcorr.batch.fields import lead_field
-from fieldcorr.batch.plan import contacts_of, require_feasible, stores_matrix
+from fieldcorr.batch.plan import contacts_of, stores_matrix, unlisted_space
 from fieldcorr.configurations.rules import count, enumerate_configurations
+from fieldcorr.configurations.space import ProductSpace
 from fieldcorr.configurations.text import configuration_ids
 from fieldcorr.errors import StoreError
 from fieldcorr.leadfield import LeadField
@@ -138,14 +139,19 @@ class Batch:
         with kernel_threads(self.options.threads):
             with self._stage("configurations"):
                 contacts = contacts_of(self.model)
-                require_feasible(count(self.model.rules, contacts))
-                polarity = enumerate_configurations(self.model.rules, contacts)
+                total = count(self.model.rules, contacts)
+                chosen: ProductSpace | Signs | None = unlisted_space(self.model, total)
+                if chosen is None:
+                    chosen = enumerate_configurations(self.model.rules, contacts)
             solved = self._solve(mesh, str(path))
-            values = self._values(polarity, solved)
+            if isinstance(chosen, ProductSpace):
+                values = self._unlisted(chosen, solved)
+            else:
+                values = self._listed(chosen, solved)
         write_store(
             self.folder,
             values,
-            options=replace(self.options, matrix=stores_matrix(len(polarity))),
+            options=replace(self.options, matrix=stores_matrix(total)),
             key=code_hash(),
             run=self._run_record,
             progress=self._timed,
@@ -180,23 +186,43 @@ class Batch:
                 report=lambda done: self.progress(stage, done),
             )
 
-    def _values(self, polarity: Signs, solved: Solved) -> dict[str, Any]:
+    def _listed(self, polarity: Signs, solved: Solved) -> dict[str, Any]:
+        """Return what a store of listed configurations (K, E) holds."""
         with self._stage("embedding"):
             current = drive_currents(self.model, polarity, solved.main)
             embedding = embed(self.model, polarity, current, solved.main)
-        identities = dict(solved.main.identities)
-        estimate = None
-        if self.estimate:
-            with self._stage("error estimate"):
-                estimate = self._estimate(polarity, embedding, solved)
-                if solved.order_one is not None:
-                    identities |= direct_defect(self.model, solved.order_one, polarity)
+        rows = spread(len(polarity))
         return {
-            **lead_field_values(self.model, solved.main, slim=self.slim),
             "/configurations/id": configuration_ids(polarity),
             "/configurations/polarity": polarity,
             "/configurations/current": current,
             "/correlation/embedding": embedding,
+            **self._described(polarity[rows], embedding[rows], solved),
+        }
+
+    def _unlisted(self, space: ProductSpace, solved: Solved) -> dict[str, Any]:
+        """Return what a store of configurations holds that are defined and not listed."""
+        with self._stage("embedding"):
+            sample = space.polarity(spread(len(space)))
+            current = drive_currents(self.model, sample, solved.main)
+            embedding = embed(self.model, sample, current, solved.main)
+        return {
+            "/space/allowed": space.allowed,
+            "/space/limits": space.limits,
+            **self._described(sample, embedding, solved),
+        }
+
+    def _described(self, sample: Signs, embedding: Floats, solved: Solved) -> dict[str, Any]:
+        """Return lead fields and provenance; the sample (k, E) and its unit rows stand for all."""
+        identities = dict(solved.main.identities)
+        estimate = None
+        if self.estimate:
+            with self._stage("error estimate"):
+                estimate = self._estimate(sample, embedding, solved)
+                if solved.order_one is not None:
+                    identities |= direct_defect(self.model, solved.order_one, sample)
+        return {
+            **lead_field_values(self.model, solved.main, slim=self.slim),
             **texts(
                 self.model,
                 self.options,
@@ -207,17 +233,14 @@ class Batch:
             ),
         }
 
-    def _estimate(self, polarity: Signs, embedding: Floats, solved: Solved) -> dict[str, Any]:
-        rows = spread(len(polarity))
-
+    def _estimate(self, sample: Signs, embedding: Floats, solved: Solved) -> dict[str, Any]:
         def other(field: LeadField | None) -> Floats | None:
             if field is None:
                 return None
-            chosen = polarity[rows]
-            return embed(self.model, chosen, drive_currents(self.model, chosen, field), field)
+            return embed(self.model, sample, drive_currents(self.model, sample, field), field)
 
         companion, order_one = other(solved.companion), other(solved.order_one)
-        return summary(embedding[rows], companion=companion, order_one=order_one)
+        return summary(embedding, companion=companion, order_one=order_one)
 
     # -- progress and time ------------------------------------------------------------------------
 

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from fieldcorr.errors import FieldcorrError, ModelError
+from fieldcorr.errors import ExportError, FieldcorrError, ModelError
+from fieldcorr.progress import say_first_use
 
 if TYPE_CHECKING:
     from fieldcorr.model import Model
@@ -140,6 +141,8 @@ def progress() -> Iterator[Progress]:
 
     Without a terminal nothing is drawn; with -v, the stages are named as they begin.
     """
+    if _level >= 0:
+        say_first_use()
     if sys.stderr.isatty() and _level >= 0:
         with _drawn_progress() as report:
             yield report
@@ -174,6 +177,16 @@ def _drawn_progress() -> Iterator[Progress]:
             bars.update(tasks[stage], completed=min(max(done, 0.0), 1.0))
 
         yield report
+
+
+def refuse_picture(path: Path) -> None:
+    """Refuse a picture that could not be written, before any work: no matplotlib, or its ending."""
+    from fieldcorr.plot.style import Figure
+
+    known = Figure().canvas.get_supported_filetypes()
+    if path.suffix[1:].lower() not in known:
+        endings = ", ".join(f".{name}" for name in known)
+        raise ExportError(f"{path}: cannot be drawn: pictures end in {endings}")
 
 
 def open_model(name: str, changes: Sequence[str] | None = None) -> Model:

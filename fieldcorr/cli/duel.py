@@ -105,6 +105,9 @@ def new(
         Path | None,
         typer.Option(metavar="FILE", help="Propose only these: one configuration per line."),
     ] = None,
+    repeats: Annotated[
+        float, typer.Option(help="Share of pairs asked again, sides swapped, to know the rater.")
+    ] = 0.05,
     rater: Annotated[str, typer.Option(help="Who answers.")] = "",
     remark: Annotated[str, typer.Option("--note", help="A remark to keep.")] = "",
     meta: Annotated[
@@ -147,6 +150,7 @@ def new(
             whitelist=None if only is None else _whitelist(only, opened),
             store_name=_relative(store, journal),
             meta={key: value for key, value in kept.items() if value != ""},
+            repeats=repeats,
         )
         with session:
             warning = session.engine.warning
@@ -267,6 +271,7 @@ def status(
       fieldcorr duel status my.journal --json
     """
     from fieldcorr.duel.journal import is_locked
+    from fieldcorr.duel.raters import answer_seconds
     from fieldcorr.duel.session import read_session
     from fieldcorr.duel.terminal import printable, result_text, settings_text
 
@@ -280,6 +285,8 @@ def status(
         show(printable(f"{type(engine).__name__} on {name}, seed {engine.seed}"))
         show(settings_text(engine.settings))
         show(printable(result_text(engine)))
+        if said := engine.rater.lines(answer_seconds(content)):
+            show(f"Rater: {'; '.join(said)}.")
         show(f"The journal has {content.lines} lines, check {content.check}.")
         if content.header["store"].get("hash") != engine.source.fingerprint():
             show("The store was computed again since; what defines r agrees.")
@@ -321,7 +328,7 @@ def export(
         Path, typer.Option("--output", "-o", metavar="FILE", help="A .csv, .tsv or .json file.")
     ],
     what: Annotated[
-        str, typer.Option(help="survivors, duels, events, electrodes or lesson.")
+        str, typer.Option(help="survivors, duels, events, electrodes, rater or lesson.")
     ] = "survivors",
     store: StoreOption = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
@@ -342,13 +349,14 @@ def export(
         duel_rows,
         electrode_rows,
         event_rows,
+        rater_row,
         survivor_rows,
         write_file,
         write_rows,
     )
     from fieldcorr.duel.session import read_session
 
-    known = ("survivors", "duels", "events", "electrodes", "lesson")
+    known = ("survivors", "duels", "events", "electrodes", "rater", "lesson")
     if what not in known:
         raise ExportError(f"--what {what}: not one of {', '.join(known)}")
     with _store_of(journal, store) as opened:
@@ -362,6 +370,8 @@ def export(
             return
         if what == "electrodes":
             rows = electrode_rows(opened)
+        elif what == "rater":
+            rows = [rater_row(engine, content)]
         elif what == "survivors":
             rows = survivor_rows(engine)
         else:
@@ -400,6 +410,8 @@ def _relative(store: Path, journal: Path) -> str:
 
 
 def _status_record(engine: Engine, content: JournalContent, *, running: bool) -> dict[str, Any]:
+    from fieldcorr.duel.export import rater_row
+
     return {
         "header": content.header,
         "progress": asdict(engine.progress),
@@ -409,6 +421,7 @@ def _status_record(engine: Engine, content: JournalContent, *, running: bool) ->
         "done": engine.done,
         "outlook": engine.outlook,
         "warning": engine.warning,
+        "rater": rater_row(engine, content),
         "torn": len(content.torn),
         "running": running,
         "best": {"arm": engine.best, "text": engine.source.label(engine.best)},

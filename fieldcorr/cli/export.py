@@ -26,26 +26,31 @@ def command(
         str,
         typer.Option(help="For .csv and .parquet: configurations, neighbourhoods or matrix."),
     ] = "configurations",
+    top: Annotated[
+        int | None,
+        typer.Option(min=1, help="Of the table neighbourhoods: so many per row, of largest r."),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
     """Write a store in the format of another program.
 
     .vtu and .xdmf hold the potential of named configurations for ParaView; they need not be rows
     of the store. .npz, .mat and .h5ad hold configurations, r and neighbourhoods; .csv and .parquet
-    one table.
+    one table, of the rows that are named or of all.
 
     \b
     Examples:
       fieldcorr export my.h5 field.vtu -c "0- 5+" -c "3- 8+ 9+"
       fieldcorr export my.h5 all.npz
       fieldcorr export my.h5 neighbours.csv --table neighbourhoods
+      fieldcorr export whole.h5 near.csv --table neighbourhoods -c "0- 5+" --top 100
     """
     from fieldcorr.export import export_store
     from fieldcorr.store import open_store
 
     with open_store(store) as opened:
         files = export_store(
-            opened, output, configurations=configuration or (), table=table, force=force
+            opened, output, configurations=configuration or (), table=table, top=top, force=force
         )
     for file in files:
         show(str(file))

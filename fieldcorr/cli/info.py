@@ -82,6 +82,9 @@ def model_rows(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "measure, drive", f"{facts['measure']}, {facts['drive']}"
     yield "all configurations", f"{facts['space']:,}"
     yield "left by the rules", f"{facts['configurations']:,}"
+    if facts["table_bytes"]:
+        yield "r", f"computed when asked for, from tables of {size_text(facts['table_bytes'])}"
+        return
     kept = "stored" if facts["matrix"] else "too large, left out"
     yield "matrix of r", f"{size_text(facts['matrix_bytes'])} ({kept})"
     yield "neighbourhoods, r > 0", f"about {size_text(facts['neighbour_bytes'])}"
@@ -116,16 +119,30 @@ def store_rows(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "measure", _inline(facts["measure"])
     yield "drive", _inline(facts["drive"])
     yield "region", _inline(facts["region"])
-    yield "embedding", f"rank {facts['rank']}"
-    yield "matrix of r", "stored" if facts["matrix"] else "left out"
-    limit = f", at most {facts['top_k']} per row" if facts["top_k"] else ""
-    yield "neighbourhoods", f"{facts['neighbours_stored']:,}, r > {facts['threshold']:g}{limit}"
+    if facts["table_bytes"]:
+        size = size_text(facts["table_bytes"])
+        yield "r", f"computed when asked for, from tables of {size} in memory"
+    else:
+        yield "embedding", f"rank {facts['rank']}"
+        yield from _told_apart(facts["diversity"])
+        yield "matrix of r", "stored" if facts["matrix"] else "left out"
+        limit = f", at most {facts['top_k']} per row" if facts["top_k"] else ""
+        listed = f"{facts['neighbours_stored']:,}, r > {facts['threshold']:g}{limit}"
+        yield "neighbourhoods", listed
     yield "fields", "stored" if facts["fields"] else "left out (slim)"
     yield "solver", _inline(facts["solver"])
     yield "largest residual", f"{facts['largest_residual']:.1e}"
     yield "size", f"{size_text(facts['size_bytes'])}, format {facts['format']}"
     yield "made", f"{facts['run'].get('created', 'unknown')}, {_inline(facts['versions'])}"
     yield "hash", facts["hash"]
+
+
+def _told_apart(diversity: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield what r tells apart; a small dimension and a large r of mirrors mean: little."""
+    yield "effective dimension", f"{diversity['dimension']:.2f} (participation ratio)"
+    if diversity["mirrors"]:
+        median, least = diversity["mirror_median"], diversity["mirror_least"]
+        yield "r of left and right", f"{median:.2f} in the median of mirrors, {least:.2f} at least"
 
 
 def _inline(values: Mapping[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,10 +12,14 @@ from fieldcorr.cli._common import (
     DEFAULT_MODEL,
     ModelArgument,
     SetOption,
+    note,
     open_model,
+    refuse_picture,
     show,
     show_table,
 )
+from fieldcorr.errors import ExportError, MisfitError
+from fieldcorr.files import write_beside
 
 if TYPE_CHECKING:
     from fieldcorr.model import Model
@@ -26,19 +31,37 @@ def command(
     toml: Annotated[
         bool, typer.Option("--toml", help="Print the model as TOML, changes included.")
     ] = False,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.png", help="Draw the anatomy and how the array fits (matplotlib)."
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing picture.")] = False,
 ) -> None:
     """Validate a model file and show what it says.
 
     A file that cannot be used gives one line with the file, the key and the value, and exit
-    code 2.
+    code 2. --plot draws cross-section, sagittal view and array without meshing or solving, also
+    of a paddle that does not fit.
 
     \b
     Examples:
       fieldcorr model
       fieldcorr model my.toml
+      fieldcorr model my.toml --plot my-anatomy.png
       fieldcorr model --set geometry.cord.dorsal_csf_mm=3.5 --toml > my.toml
     """
-    chosen = open_model(model, changes)
+    if plot is not None:
+        refuse_picture(plot)
+    try:
+        chosen = open_model(model, changes)
+    except MisfitError as misfit:
+        if plot is not None:
+            _draw(misfit, plot, force=force)
+        raise
+    if plot is not None:
+        _draw(chosen, plot, force=force)
     if toml:
         show(chosen.text.rstrip("\n"))
         return
@@ -48,6 +71,14 @@ def command(
     show_table("Geometry", ("compartment", "value", "nominal", "source"), _geometry(chosen), left=4)
     show_table("Tissues", ("tissue", "S/m", "nominal", "source"), _tissues(chosen), left=4)
     show_table("Choices", ("key", "value"), _choices(chosen), left=2)
+
+
+def _draw(source: Model | MisfitError, path: Path, *, force: bool) -> None:
+    from fieldcorr.plot import anatomy
+
+    with write_beside(path, error=ExportError, force=force) as draft:
+        anatomy(source).savefig(draft, dpi=150)
+    note(f"wrote {path}")
 
 
 def _geometry(model: Model) -> Iterator[tuple[str, str, str, str]]:

@@ -23,13 +23,14 @@ from fieldcorr.configurations.constraints import (
     settings_of,
 )
 from fieldcorr.configurations.grid import ContactGrid
+from fieldcorr.configurations.space import ProductSpace
 from fieldcorr.configurations.text import MAX_CONTACTS, configuration_ids, parse_configuration
 from fieldcorr.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from fieldcorr.model import Rules
 
-__all__ = ["PRESETS", "ContactGrid", "count", "enumerate_configurations"]
+__all__ = ["PRESETS", "ContactGrid", "count", "enumerate_configurations", "product_space"]
 
 MOST_STEPS = 4_000_000_000
 """Steps after which a walk gives up: about half a minute; 3^16 configurations take 2e8."""
@@ -72,6 +73,24 @@ def enumerate_configurations(rules: "Rules", contacts: ContactGrid) -> NDArray[n
     if not len(rows):
         raise _nothing_left(rules, contacts)
     return rows
+
+
+def product_space(rules: "Rules", contacts: ContactGrid) -> ProductSpace:
+    """Return the configurations that the rules leave as a space that is not listed.
+
+    Raises
+    ------
+    ConfigurationError
+        If a rule says more than which polarities single contacts may have, and how many of a kind.
+    """
+    constraints = _constraints(rules, contacts)
+    if not constraints.only_counts or rules.include or rules.exclude:
+        raise ConfigurationError(
+            "so many configurations can be left only by rules about single contacts and about "
+            "numbers of contacts, not by adjacent, extent_max_mm, connected, guarded, symmetric, "
+            "include or exclude"
+        )
+    return ProductSpace(constraints.allowed, constraints.limits)
 
 
 def _constraints(rules: "Rules", contacts: ContactGrid) -> Constraints:

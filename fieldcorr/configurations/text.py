@@ -6,6 +6,7 @@ the digit 0 off, 1 anode, 2 cathode. Both are one-to-one and do not depend on ru
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,7 +35,7 @@ def parse_configuration(text: str, names: Sequence[str]) -> NDArray[np.int8]:
     polarity = np.zeros(len(names), dtype=np.int8)
     if text.strip() == ALL_OFF:
         return polarity
-    tokens = text.split()
+    tokens = text.replace("\u2212", "-").split()  # pictures print a minus, not a hyphen
     if not tokens:
         raise ConfigurationError(
             f"configuration {text!r} names no contact (all off is {ALL_OFF!r})"
@@ -89,6 +90,13 @@ def configuration_ids(polarity: ArrayLike) -> NDArray[np.int64]:
     for e, column in enumerate(rows.T):  # by contact, so that no (K, E) of int64 is made
         ids += np.mod(column, 3).astype(np.int64) * 3**e
     return ids
+
+
+def polarities(ids: NDArray[np.integer[Any]], n_contacts: int) -> NDArray[np.int8]:
+    """Return the polarities (K, E) of ternary codes (K,); a code that has none gives all off."""
+    digits = ids[:, None] // 3 ** np.arange(n_contacts, dtype=np.int64) % 3
+    known = (ids >= 0) & (ids < 3**n_contacts)
+    return np.where(digits == 2, -1, digits * known[:, None]).astype(np.int8)
 
 
 def checked_polarity(polarity: ArrayLike, n_contacts: int | None, *, ndim: int) -> NDArray[np.int8]:

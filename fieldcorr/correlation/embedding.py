@@ -90,6 +90,11 @@ def embedding_from_gram(
     return z
 
 
+def centred_gram(gram: ArrayLike, n_contacts: int) -> NDArray[np.float64]:
+    """Return a checked Gram matrix (E, E) for currents that sum to zero."""
+    return _centred(_checked_gram(gram, n_contacts))
+
+
 def _centred(g: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return P G P, P the projection on currents that sum to zero: same r, one rank less."""
     rows = g - g.mean(axis=1)[:, None]

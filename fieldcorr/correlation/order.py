@@ -23,11 +23,19 @@ def ordered(r: FloatArray, order: str) -> NDArray[np.int64]:
 
 
 def _hierarchical(r: FloatArray) -> NDArray[np.int64]:
-    from scipy.cluster.hierarchy import leaves_list, linkage
+    from scipy.cluster.hierarchy import leaves_list
+
+    return np.asarray(leaves_list(similarity_tree(r)), dtype=np.int64)
+
+
+def similarity_tree(r: FloatArray) -> FloatArray:
+    """Return the tree that joins the most alike of the rows of r (m, m) first, as scipy has it."""
+    from scipy.cluster.hierarchy import linkage
 
     upper = np.triu_indices(len(r), 1)
-    tree = linkage(1.0 - r[upper], method="average", optimal_ordering=True)
-    return np.asarray(leaves_list(tree), dtype=np.int64)
+    distance = 1.0 - np.clip(r[upper], -1.0, 1.0)
+    tree: FloatArray = linkage(distance, method="average", optimal_ordering=True)
+    return tree
 
 
 def _spectral(r: FloatArray) -> NDArray[np.int64]:

@@ -8,10 +8,10 @@ changes: any number of engines and threads may share one.
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,14 +24,14 @@ from fieldcorr.errors import CorrelationError
 if TYPE_CHECKING:
     from fieldcorr.store import Store
 
-Via = Literal["auto", "embedding", "matrix", "neighbours"]
-"""How a store is read; "auto" is the embedding."""
+Via = Literal["auto", "embedding", "matrix", "neighbours", "rules"]
+"""How a store is read; "auto" is the embedding, or the rules where nothing is listed."""
 
 _ROUNDING = 1e-6
 _ROWS_KEPT = 64
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Tally:
     """Wins and plays of all arms, (K,): w_b and n_b of the paper, without the background.
 
@@ -39,8 +39,8 @@ class Tally:
     all arms outside the two neighbourhoods here, so that a duel costs as much as its neighbours.
     """
 
-    wins: NDArray[np.float64]
-    plays: NDArray[np.float64]
+    wins: NDArray[Any]
+    plays: NDArray[Any]
     background: NDArray[np.float64]
 
     @classmethod
@@ -78,12 +78,14 @@ class CorrelationSource(ABC):
         *,
         store: "Store | None" = None,
         fingerprint: Callable[[], str] | None = None,
+        labels: Sequence[str] | None = None,
     ) -> None:
         if size < 1:
             raise CorrelationError("a source of correlations needs at least one arm")
         self._size = size
         self.store = store
         self._fingerprint = fingerprint
+        self._labels = labels
 
     def __len__(self) -> int:
         """Return the number of arms K."""
@@ -110,8 +112,12 @@ class CorrelationSource(ABC):
         In a tie nobody won: wins get tau / 2, since the kappas of the two outcomes add up to tau.
         """
         self._check_pair(winner, loser)
-        _check_tally(tally, self._size)
+        self._check_tally(tally)
         self._add(policy.as_rule(tie=tie), tally, winner, loser)
+
+    def tally(self) -> Tally:
+        """Return the tally of these arms before the first duel."""
+        return Tally.zeros(self._size)
 
     def kappa_tau(
         self, winner: int, loser: int, *, policy: UpdatePolicy = DEFAULT
@@ -132,14 +138,28 @@ class CorrelationSource(ABC):
         return self._fingerprint()
 
     def label(self, arm: int) -> str:
-        """Return the name of an arm: its number, or the text of a store's configuration."""
+        """Return the name of an arm: its label, its number, or the text of a configuration."""
         if self.store is None:
-            return str(arm)
+            return str(arm) if self._labels is None else self._labels[arm]
         return format_configuration(self.store.polarity[arm], self.store.contact_names)
 
     @abstractmethod
     def _add(self, rule: kernels.Rule, tally: Tally, winner: int, loser: int) -> None:
         """Do what :meth:`add` says, with checked arguments."""
+
+    def _check_tally(self, tally: Tally) -> None:
+        for name, shape in (
+            ("wins", (self._size,)),
+            ("plays", (self._size,)),
+            ("background", (2,)),
+        ):
+            values = getattr(tally, name)
+            sound = values.dtype == np.float64 and values.shape == shape
+            if not (sound and values.flags.c_contiguous and values.flags.writeable):
+                raise CorrelationError(
+                    f"{name} must be a writeable contiguous float64 array of shape {shape}, "
+                    f"not {values.dtype} of shape {values.shape}"
+                )
 
     def _check_pair(self, winner: int, loser: int) -> None:
         self._check_arm(winner)
@@ -288,9 +308,12 @@ class NeighbourSource(CorrelationSource):
 def as_source(correlation: Any, *, via: Via = "auto") -> CorrelationSource:
     """Return the source of a source, an open store, a square array, or a scipy sparse matrix.
 
+    A pandas DataFrame is a square array whose index names the arms; its columns must be the same.
+
     An embedding or a kernel function cannot be told from other arrays and functions: use
     :func:`source_from_embedding` or :func:`source_from_kernel`. A store is read via "embedding",
-    "matrix" or "neighbours"; "auto" is the embedding, which every store has and which is fastest.
+    "matrix" or "neighbours"; "auto" is the embedding, which is fastest, or "rules" where
+    configurations are not listed.
     """
     if isinstance(correlation, CorrelationSource):
         return correlation
@@ -302,6 +325,8 @@ def as_source(correlation: Any, *, via: Via = "auto") -> CorrelationSource:
         raise CorrelationError(
             "a kernel function needs its features: source_from_kernel(function, ...)"
         )
+    if hasattr(correlation, "columns") and hasattr(correlation, "index"):
+        return _source_from_frame(correlation)
     array = np.asarray(correlation)
     if array.ndim == 2 and array.shape[0] != array.shape[1]:
         raise CorrelationError(f"shape {array.shape} is not square; see source_from_embedding")
@@ -310,18 +335,36 @@ def as_source(correlation: Any, *, via: Via = "auto") -> CorrelationSource:
 
 def source_from_store(store: "Store", *, via: Via = "auto") -> CorrelationSource:
     """Return the source of an open store; its hash does not depend on the way of reading it."""
+    if store.is_whole:
+        if via not in ("auto", "rules"):
+            raise CorrelationError(f"{store.path}: r is computed from the rules, not via {via!r}")
+        return store.source
     if via in ("auto", "embedding"):
         return EmbeddingSource(store.embedding, store=store)
     if via == "neighbours":
         return NeighbourSource(store.neighbours, len(store), store=store)
+    if via == "rules":
+        raise CorrelationError(f"{store.path}: configurations are listed: use the embedding")
     if via != "matrix":
-        raise CorrelationError(f"via {via!r} is not one of auto, embedding, matrix, neighbours")
+        raise CorrelationError(f"via {via!r} is not one of {', '.join(get_args(Via))}")
     if not store.has_matrix:
         raise CorrelationError(f"{store.path}: the store has no matrix; use the embedding")
     return RowSource(store.row, len(store), store=store)
 
 
-def source_from_matrix(matrix: ArrayLike) -> CorrelationSource:
+def _source_from_frame(frame: Any) -> CorrelationSource:
+    """Return the source of a DataFrame of r: pandas is not needed, only what it has."""
+    labels = [str(name) for name in frame.index]
+    if labels != [str(name) for name in frame.columns]:
+        raise CorrelationError("correlation table: its rows and columns are not named alike")
+    if len(set(labels)) < len(labels):
+        raise CorrelationError("correlation table: two rows have the same name")
+    return source_from_matrix(np.asarray(frame), labels=labels)
+
+
+def source_from_matrix(
+    matrix: ArrayLike, *, labels: Sequence[str] | None = None
+) -> CorrelationSource:
     """Return the source of a symmetric (K, K) matrix with ones on the diagonal."""
     array = _real_array(matrix, "correlation matrix")
     _check_square(array.shape)
@@ -330,7 +373,7 @@ def source_from_matrix(matrix: ArrayLike) -> CorrelationSource:
         raise CorrelationError("correlation matrix: the diagonal is not 1")
     if not np.allclose(r, r.T, rtol=0.0, atol=_ROUNDING):
         raise CorrelationError("correlation matrix: it is not symmetric")
-    return RowSource(r, fingerprint=lambda: _digest("matrix", r))
+    return RowSource(r, fingerprint=lambda: _digest("matrix", r), labels=labels)
 
 
 def source_from_embedding(embedding: ArrayLike) -> CorrelationSource:
@@ -420,17 +463,6 @@ def _clamped(values: NDArray[Any]) -> NDArray[Any]:
         raise CorrelationError("correlation: an entry is not finite or outside [-1, 1]")
     limited: NDArray[Any] = np.clip(values, -1.0, 1.0)
     return limited
-
-
-def _check_tally(tally: Tally, size: int) -> None:
-    for name, shape in (("wins", (size,)), ("plays", (size,)), ("background", (2,))):
-        values = getattr(tally, name)
-        sound = values.dtype == np.float64 and values.shape == shape
-        if not (sound and values.flags.c_contiguous and values.flags.writeable):
-            raise CorrelationError(
-                f"{name} must be a writeable contiguous float64 array of shape {shape}, "
-                f"not {values.dtype} of shape {values.shape}"
-            )
 
 
 def _digest(kind: str, *arrays: NDArray[Any]) -> str:

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fieldcorr import _parallel
 from fieldcorr.correlation import _kernels as kernels
+from fieldcorr.correlation import _top_kernels as top_kernels
 from fieldcorr.errors import CorrelationError
 
 TILE_BYTES = 64 * 2**20
@@ -166,6 +167,62 @@ def neighbour_fill(
         arrays = indptr, indices, data
         _parallel.run_ranges(kernel, len(rows), rows, start, _below(threshold), *arrays)
     return indices, data
+
+
+@dataclass(frozen=True, eq=False)
+class NarrowEmbedding:
+    """An embedding laid out for the search of the largest r; make it with :func:`narrow_embedding`.
+
+    ``margin`` is how far r in float32 may be from r, both rounded.
+    """
+
+    z: NDArray[np.float64]  # (K, R)
+    narrow: NDArray[np.float32]  # (K + 3, R'), zeros after the last row and column
+    panels: NDArray[np.float32]  # (P, R', COLUMNS)
+    margin: np.float32
+
+
+def narrow_embedding(embedding: ArrayLike) -> NarrowEmbedding:
+    """Lay unit rows (K, R) out for :func:`largest_neighbours`."""
+    z = np.ascontiguousarray(embedding, dtype=np.float64)
+    size, rank = z.shape
+    count, width = -(-size // top_kernels.COLUMNS), rank + -rank % 4
+    narrow = np.zeros((max(size + 3, count * top_kernels.COLUMNS), width), dtype=np.float32)
+    narrow[:size, :rank] = z
+    panels = narrow[: count * top_kernels.COLUMNS].reshape(count, top_kernels.COLUMNS, width)
+    # R' products and sums, the two roundings of the rows, and those of r itself.
+    margin = np.float32((width + 4) * 2.0**-24)
+    return NarrowEmbedding(z, narrow, np.ascontiguousarray(panels.swapaxes(1, 2)), margin)
+
+
+def largest_neighbours(
+    embedding: NarrowEmbedding,
+    start: int,
+    stop: int,
+    *,
+    top: int,
+    threshold: float = 0.0,
+    threads: int | None = None,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
+    """Return the ``top`` neighbours of largest r of the rows start ... stop: counts, columns and r.
+
+    The same as both passes over rows of r give, bit by bit, without making these rows.
+    """
+    size, count = len(embedding.z), stop - start
+    if not 0 <= start <= stop <= size:
+        raise CorrelationError(f"rows {start} to {stop} are not within 0 to {size}")
+    most = min(_limit(top, size), size)
+    counts = np.empty(count, dtype=np.int64)
+    indices, data = np.empty((count, most), np.int64), np.empty((count, most), np.float32)
+    arrays = embedding.z, embedding.narrow, embedding.panels
+    limits = _below(threshold), embedding.margin
+    with _parallel.threads(threads):
+        groups = -(-count // top_kernels.BATCH)
+        _parallel.run_ranges(
+            top_kernels.top_neighbours, groups, start, *arrays, *limits, counts, indices, data
+        )
+    kept = np.arange(most) < counts[:, None]
+    return counts, indices[kept], data[kept]
 
 
 def _below(threshold: float) -> np.float32:

@@ -81,11 +81,9 @@ def _voltage(
     """Return the currents for 1 V between the nodes."""
     size = len(y)
     scale = float(np.abs(y).max())
-    insulated = bool(np.abs(y.sum(axis=1)).max() <= _ASYMMETRY * scale)
+    insulated = _is_insulated(y)
     if insulated:
-        y = y - y.mean(axis=1)[:, None]
-        y = y - y.mean(axis=0)[None, :]
-        y = np.asarray((y + y.T) / 2)
+        y = _insulated(y)
     current = np.empty(rows.shape)
     scratch = np.empty((size, size + 2)), np.empty((size, 2))
     bad = kernels.voltage_currents(rows, y, int(insulated), _SINGULAR * scale, *scratch, current)
@@ -95,6 +93,30 @@ def _voltage(
             "contacts are not determined by the admittance matrix"
         )
     return current
+
+
+def closed_admittance(admittance: ArrayLike, size: int) -> NDArray[np.float64]:
+    """Return the admittance (E, E) of the contacts in a body that no current leaves otherwise.
+
+    In a grounded body the common potential is such that nothing flows to the boundary: with
+    s = Y 1, Y - s s' / sum(s) gives the same currents, and its rows sum to zero.
+    """
+    y = _checked_admittance(admittance, size)
+    if _is_insulated(y):
+        return _insulated(y)
+    leak = y.sum(axis=1)
+    return np.asarray(y - leak[:, None] * leak / leak.sum())
+
+
+def _is_insulated(y: NDArray[np.float64]) -> bool:
+    return bool(np.abs(y.sum(axis=1)).max() <= _ASYMMETRY * np.abs(y).max())
+
+
+def _insulated(y: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Make rows and columns sum to zero."""
+    y = y - y.mean(axis=1)[:, None]
+    y = y - y.mean(axis=0)[None, :]
+    return np.asarray((y + y.T) / 2)
 
 
 def _split(rows: NDArray[np.int8], fractions: ArrayLike | None) -> NDArray[np.float64]:

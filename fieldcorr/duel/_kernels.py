@@ -22,6 +22,8 @@ Bools = NDArray[np.bool_]
 STRIDE = 8
 ANSWER = 7
 
+SKIPPED = 4096  # entries of a mask that are counted at once
+
 _jit = numba.njit(cache=True, nogil=True, error_model="numpy")
 # Called by kernels alone: no entry from Python and no place on the disk, a third of compiling less.
 _inner = numba.njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
@@ -35,6 +37,7 @@ class Choices(NamedTuple):
     everyone: float  # whether all dominated arms go, or only the worst
     keep: float  # whether comparisons with eliminated arms still count
     chain: float  # whether the arm tried last is one of the next pair
+    patience: float  # answers before which nothing is eliminated
     floor: float  # the rest is the update rule, see correlation/_update_kernels.Rule
     cap: float
     pin: float
@@ -145,9 +148,27 @@ def judge(
 
 
 @_jit
+def rank(mask: Bools, arm: int) -> int:
+    """Return how many entries of ``mask`` before ``arm`` are true."""
+    before = 0
+    for k in range(arm):
+        before += mask[k]
+    return before
+
+
+@_jit
 def nth(mask: Bools, rank: int) -> int:
     """Return the index of the true entry of ``mask`` that has ``rank`` true ones before it."""
-    for k in range(mask.size):
+    first = 0
+    while first + SKIPPED <= mask.size:  # whole pieces at once: a count runs in vector registers
+        here = 0
+        for k in range(first, first + SKIPPED):
+            here += mask[k]
+        if here > rank:
+            break
+        rank -= here
+        first += SKIPPED
+    for k in range(first, mask.size):
         if mask[k]:
             if rank == 0:
                 return k
@@ -371,6 +392,8 @@ def corrduel_trial(
         duels[compared, 0], duels[compared, 1] = arms[i], arms[j]
         compared += 1
         _correlate(choices, r, logs, arms, left, i, j, wins, plays)
+        if t + 1 < choices.patience:
+            continue
         tally = wins[:left], plays[:left]
         count = judge(choices, *tally, background, everyone[:left], estimate, radius, out)
         if count > 0:

@@ -36,6 +36,8 @@ class CorrDuel(EliminatingEngine):
         The only arms that may be proposed; None for all.
     via
         How to read a store: "auto", "embedding", "matrix" or "neighbours".
+    repeats
+        Share of repeated questions, see :class:`fieldcorr.duel.engine.Engine`.
 
     Notes
     -----
@@ -54,6 +56,8 @@ class CorrDuel(EliminatingEngine):
     True
     """
 
+    takes_whole = True
+
     def __init__(
         self,
         correlation: Any,
@@ -63,11 +67,13 @@ class CorrDuel(EliminatingEngine):
         options: DuelOptions | None = None,
         whitelist: Iterable[int] | None = None,
         via: Via = "auto",
+        repeats: float = 0.0,
         **choices: Any,
     ) -> None:
-        record = (options or DuelOptions()).record() | choices
-        self.options = DuelOptions.from_record(record)
-        super().__init__(correlation, horizon=horizon, seed=seed, whitelist=whitelist, via=via)
+        record = {} if options is None else options.record()
+        self.options = DuelOptions.from_record(record | choices)
+        shared: Shared = {"seed": seed, "whitelist": whitelist, "via": via, "repeats": repeats}
+        super().__init__(correlation, horizon=horizon, **shared)
 
     @classmethod
     def paper(
@@ -100,6 +106,10 @@ class CorrDuel(EliminatingEngine):
 
     @property
     def warning(self) -> str | None:
+        """Say when the answers look like chance, or when no elimination is possible or likely."""
+        return "; ".join(filter(None, (super().warning, self._outlook()))) or None
+
+    def _outlook(self) -> str | None:
         """Say when no arm can be eliminated in the duels that remain, or is likely to be."""
         remaining = self.horizon - self.duels
         if remaining <= 0 or self._left < 2:
@@ -107,7 +117,7 @@ class CorrDuel(EliminatingEngine):
         if not self._can_eliminate(remaining):
             return (
                 f"no elimination is possible in the {remaining} duels that remain: with delta = "
-                f"{self.options.delta} the intervals stay too wide whatever the answers"
+                f"{self.options.delta} they are too few, whatever the answers"
             )
         if self.duels >= 10 and not self._may_eliminate(remaining):
             return (
@@ -135,11 +145,13 @@ class CorrDuel(EliminatingEngine):
         """Lines 3-12: take the comparison, update every arm, eliminate."""
         compared = event.comparisons()
         self._corr_update(compared)  # lines 4-6
-        _, _, dominated = self._judged()  # lines 7-8
-        self._active[dominated] = False  # lines 10-11
         if self.options.history == "delete":
             self._learnt.duels += compared
-            self._delete_comparisons(set(dominated.tolist()))  # line 9
+        if self._course.duels + len(compared) < (self.options.patience or 0):
+            return
+        gone = self._eliminate()  # lines 7-8, 10-11
+        if self.options.history == "delete":
+            self._delete_comparisons(gone)  # line 9
 
     def _delete_comparisons(self, gone: set[int]) -> None:
         """Line 9. Rebuilt from what stays: subtracting would leave rounding where nothing is."""
@@ -162,17 +174,15 @@ class CorrDuel(EliminatingEngine):
 
     def _draw(self, count: int, *, without: Iterable[int] = ()) -> list[int]:
         """Return distinct random arms of the active set, a function of seed and step alone."""
-        arms = np.flatnonzero(self._active)
-        taken = sorted(int(np.searchsorted(arms, arm)) for arm in without if self._active[arm])
+        active, left = self._active, self._left
+        taken = sorted(int(_kernels.rank(active, arm)) for arm in without if active[arm])
         drawn: list[int] = []
         for _ in range(count):
-            place = int(
-                _kernels.below(self.seed, self._counter(len(taken)), arms.size - len(taken))
-            )
+            place = int(_kernels.below(self.seed, self._counter(len(taken)), left - len(taken)))
             for other in taken:
                 place += place >= other
             taken = sorted([*taken, place])
-            drawn.append(int(arms[place]))
+            drawn.append(int(_kernels.nth(active, place)))
         return drawn
 
     def _counter(self, slot: int) -> int:
@@ -186,8 +196,12 @@ class CorrDuel(EliminatingEngine):
         At most 1 is added to n_b per duel, all of it wins for one arm and losses for another. A raw
         tau has no such limit, so nothing can be excluded there.
         """
+        if self.horizon < (self.options.patience or 0):
+            return False
         if not self.options.policy.clip:
             return True
+        if (whole := self._whole) is not None:
+            return bool(np.greater_equal(*whole.bounds(further=remaining)))
         wins = self._learnt.tally.all_wins[self._active]
         plays = self._learnt.tally.all_plays[self._active] + remaining
         radius = np.sqrt(self.options.log_term / plays)
@@ -197,6 +211,9 @@ class CorrDuel(EliminatingEngine):
 
     def _may_eliminate(self, remaining: int) -> bool:
         """Whether an elimination follows if counts go on growing as they did, estimates as now."""
+        if (whole := self._whole) is not None:
+            growth = 1.0 + remaining / self.duels
+            return bool(np.greater_equal(*whole.bounds(growth=growth)))
         estimate, _, _ = self._judged()
         plays = self._learnt.tally.all_plays * (1.0 + remaining / self.duels)
         if self.options.radius == "global":

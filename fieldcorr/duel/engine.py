@@ -6,7 +6,7 @@ An algorithm adds what it knows before the first duel, how it learns and what it
 """
 
 from abc import ABC, abstractmethod
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from fieldcorr.correlation.numbers import real_number, whole_number
 from fieldcorr.correlation.sources import CorrelationSource, Tally, Via, as_source
+from fieldcorr.correlation.whole import WholeSource, WholeTally
 from fieldcorr.duel import _kernels
 from fieldcorr.duel.events import (
     ANSWERS,
@@ -28,15 +29,18 @@ from fieldcorr.duel.events import (
     ranking_event,
     set_event,
 )
+from fieldcorr.duel.raters import MOST, RaterFigures, Shown, rater_figures
 from fieldcorr.duel.survivors import Survivors
+from fieldcorr.duel.whole import WholeArms, WholeSurvivors
 from fieldcorr.errors import DuelError
 
 _RETROACTIVE = ("void", "exclude", "include", "extend")
 # Events that hold from the start, whenever they were said.
+_REPEAT = 5  # counter of the random number that decides whether a pair is repeated, of a step
 
 _REMEMBERED_EVERY = 64  # events; taking one back replays fewer than that
 _MOST_REMEMBERED = 4
-_MOST_REMEMBERED_ARMS = 1 << 24  # of all copies together
+_MOST_REMEMBERED_ARMS = 1 << 25  # of all copies together: two of 16 million, none of 43 million
 
 
 @dataclass(frozen=True)
@@ -76,13 +80,20 @@ class Course:
     duels: int = 0
     step: int = 0
     answers: int = 0
+    shown: list[Shown] = field(default_factory=list)
+    figures: RaterFigures | None = None
     forced: tuple[int, int] | None = None
     previous: int | None = None
     pending: tuple[int, int] | None = None
 
     def copy(self) -> "Course":
         """Return a course that can go on without changing this one."""
-        return replace(self, active=self.active.copy(), learnt=deepcopy(self.learnt))
+        return replace(
+            self,
+            active=self.active.copy(),
+            learnt=deepcopy(self.learnt),
+            shown=[*self.shown],
+        )
 
 
 @dataclass(eq=False)
@@ -102,6 +113,7 @@ class Shared(TypedDict, total=False):
     seed: int
     whitelist: Iterable[int] | None
     via: Via
+    repeats: float
 
 
 class Engine(ABC):
@@ -119,7 +131,14 @@ class Engine(ABC):
         The only arms that may be proposed; None for all.
     via
         How to read a store, see :func:`fieldcorr.duel.as_source`.
+    repeats
+        Share of questions that repeat an earlier pair, sides swapped. If it is not 0, and while the
+        answers could as well be chance, every other question compares the best with the worst of
+        the arms shown so far: see :mod:`fieldcorr.duel.raters`.
     """
+
+    takes_whole: ClassVar[bool] = False
+    """Whether arms may be too many to list."""
 
     kept_as: ClassVar[str] = "left"
     """What the arms of :attr:`survivors` are called."""
@@ -135,18 +154,26 @@ class Engine(ABC):
         seed: int = 0,
         whitelist: Iterable[int] | None = None,
         via: Via = "auto",
+        repeats: float = 0.0,
     ) -> None:
         self.source: CorrelationSource = as_source(correlation, via=via)
+        if isinstance(self.source, WholeSource) and not self.takes_whole:
+            raise DuelError(
+                f"{type(self).__name__} keeps numbers of its own for every configuration: it "
+                f"cannot play on {len(self.source):,} of them; CorrDuel can"
+            )
         self.seed = whole_number(seed, "seed", DuelError)
         if self.seed >= 2**63:
             raise DuelError(f"seed: {seed} is not below 2^63")
         self._planned = whole_number(horizon, "horizon", DuelError, least=1)
+        self.repeats = real_number(repeats, "repeats", DuelError)
+        if not 0.0 <= self.repeats < 1.0:
+            raise DuelError(f"repeats: {repeats!r} is not in [0, 1)")
         self._whitelist = None if whitelist is None else self._checked_arms(whitelist)
         self._log: list[Event] = []
         self._keep: Callable[[Event], object] | None = None
         self._in_doubt = False
-        copies = min(_MOST_REMEMBERED, _MOST_REMEMBERED_ARMS // len(self.source))
-        self._remembered: deque[Course] = deque(maxlen=copies)
+        self._remembered: deque[Course] = deque()
         self._relearn()
 
     def _repr_html_(self) -> str:
@@ -275,6 +302,7 @@ class Engine(ABC):
             horizon=self._planned,
             seed=self.seed,
             whitelist=self._whitelist,
+            repeats=self.repeats,
             **self.settings,
         )
 
@@ -351,7 +379,7 @@ class Engine(ABC):
         ranked = self.survivors
         if not len(ranked):
             raise DuelError("no arm is left: everything is excluded")
-        return int(ranked.arm[0])
+        return ranked[0].arm
 
     @property
     def progress(self) -> Standing:
@@ -374,8 +402,16 @@ class Engine(ABC):
 
     @property
     def warning(self) -> str | None:
-        """What a person should know about the rest of the session, or None."""
-        return None
+        """What a person should know about the answers or the rest of the session, or None."""
+        return self.rater.warning
+
+    @property
+    def rater(self) -> RaterFigures:
+        """What the answers say about who gave them."""
+        now = self._now
+        if now.figures is None:
+            now.figures = rater_figures(self.source, now.shown)
+        return now.figures
 
     @property
     @abstractmethod
@@ -493,6 +529,9 @@ class Engine(ABC):
         if event.compares and now.answers not in now.terms.voided:
             self._learn(event)
             now.duels += len(event.comparisons())
+            if event.kind == "duel" and event.answer is not None:
+                now.shown.append((*event.arms[:2], event.answer))  # type: ignore[arg-type]
+                now.figures = None
         now.step += 1
         now.previous = event.arms[0] if event.answer == "skip" else event.arms[-1]
         if now.forced is not None and set(now.forced) == set(event.arms):
@@ -501,10 +540,20 @@ class Engine(ABC):
 
     def _remember(self) -> None:
         """Keep a copy of the state now and then, of the last ones only."""
-        copies, events = self._remembered.maxlen or 0, self._course.events
-        is_near_the_end = len(self._log) - events <= copies * _REMEMBERED_EVERY
-        if copies and is_near_the_end and events % _REMEMBERED_EVERY == 0:
+        copies, events = _MOST_REMEMBERED_ARMS // self._size_of_a_copy, self._course.events
+        copies = min(_MOST_REMEMBERED, copies)
+        # A large state takes long to go on from: of fewer copies each is younger.
+        every = max(1, _REMEMBERED_EVERY * copies // _MOST_REMEMBERED)
+        is_near_the_end = len(self._log) - events <= copies * every
+        if copies and is_near_the_end and events % every == 0:
+            while len(self._remembered) >= copies:
+                self._remembered.popleft()
             self._remembered.append(self._course.copy())
+
+    @property
+    def _size_of_a_copy(self) -> int:
+        """How many arms a copy of the state holds numbers of."""
+        return len(self.source)
 
     def _next_pair(self) -> tuple[int, int]:
         now = self._course
@@ -514,7 +563,28 @@ class Engine(ABC):
             raise DuelError("nothing to ask: fewer than two configurations are left")
         if now.duels >= now.terms.horizon:
             raise DuelError(f"nothing to ask: the horizon of {self.horizon} duels is reached")
-        return self._propose()
+        return self._rater_question() or self._propose()
+
+    def _rater_question(self) -> tuple[int, int] | None:
+        """Return a pair that is asked to learn about the rater, if this step is for that."""
+        if self.repeats == 0.0:
+            return None
+        now, counter = self._course, self._course.step * _kernels.STRIDE + _REPEAT
+        free = now.terms.allowed & ~now.terms.excluded
+        chance = float(_kernels.uniform(self.seed, counter))
+        if now.step % 2 == 0 and len(now.shown) < MOST and self.rater.doubtful:
+            left, right = self.rater.extremes
+            if free[left] and free[right]:
+                before = [i for i, j, _ in now.shown if {i, j} == {left, right}]
+                swap = before[-1] == left if before else chance < 0.5
+                return (right, left) if swap else (left, right)
+        if chance >= self.repeats:
+            return None
+        times = Counter(frozenset((i, j)) for i, j, _ in now.shown)
+        once = [
+            (j, i) for i, j, _ in now.shown if free[i] and free[j] and times[frozenset((i, j))] == 1
+        ]
+        return once[int(_kernels.below(self.seed, counter + 1, len(once)))] if once else None
 
     # -- helpers --------------------------------------------------------------------------------
 
@@ -558,7 +628,29 @@ class EliminatingEngine(Engine):
 
     def _blank(self) -> Tallied:
         # Algorithm 2: line 1, W_1 <- B, is the active set; line 8, t <- 0, the count of duels.
-        return Tallied(Tally.zeros(len(self.source)))  # lines 3-4: n_b <- 0, w_b <- 0
+        return Tallied(self.source.tally())  # lines 3-4: n_b <- 0, w_b <- 0
+
+    @property
+    def _size_of_a_copy(self) -> int:
+        return self._learnt.tally.wins.size + len(self.source) // 8  # the tally, and a mask
+
+    @property
+    def _whole(self) -> WholeArms | None:
+        """The arms where they are too many to list, else None."""
+        source, tally = self.source, self._learnt.tally
+        if isinstance(source, WholeSource) and isinstance(tally, WholeTally):
+            return WholeArms(source.whole, tally, self._active, self._choices)
+        return None
+
+    def _eliminate(self) -> set[int]:
+        """Take the dominated arms out of the set; return those in :attr:`Tallied.duels`."""
+        compared = [a for duel in self._learnt.duels for a in duel[:2] if self._active[int(a)]]
+        if (whole := self._whole) is not None:
+            whole.eliminate()
+        else:
+            _, _, dominated = self._judged()
+            self._active[dominated] = False
+        return {int(arm) for arm in compared if not self._active[int(arm)]}
 
     def _judged(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
         """Return P-hat_b and the radius of every arm, (K,), and the arms to eliminate."""
@@ -569,5 +661,7 @@ class EliminatingEngine(Engine):
         return estimate, radius, out[:count]
 
     def _ranked(self) -> Survivors:
+        if (whole := self._whole) is not None:
+            return WholeSurvivors(whole, self._left)
         estimate, radius, _ = self._judged()
         return Survivors.ranked(self._active, estimate, self._learnt.tally.all_plays, radius)

@@ -3,7 +3,7 @@
 import csv
 import io
 import json
-from collections.abc import Iterable
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ import numpy as np
 
 from fieldcorr.duel.engine import Engine
 from fieldcorr.duel.journal import JournalContent
+from fieldcorr.duel.raters import answer_seconds, spent_seconds
 from fieldcorr.errors import ExportError
 from fieldcorr.files import write_beside
 
@@ -43,6 +44,7 @@ def duel_rows(engine: Engine, content: JournalContent) -> list[Row]:
     records = rated_answers(content)
     parameters = dict.fromkeys(key for event in engine.history for key in event.meta)
     parameters.pop("rater", None)
+    spent = spent_seconds(content)
     for number, (record, event) in enumerate(zip(records, engine.history, strict=True), start=1):
         pairs = event.comparisons() or [(event.arms[0], event.arms[1], False)]
         for winner, loser, tie in pairs:
@@ -51,6 +53,7 @@ def duel_rows(engine: Engine, content: JournalContent) -> list[Row]:
                     "number": number,
                     "line": record["line"],
                     "time": record["time"],
+                    "seconds": spent[record["line"]],
                     "first": winner,
                     "second": loser,
                     "first_configuration": engine.source.label(winner),
@@ -92,11 +95,19 @@ def rated_answers(content: JournalContent) -> list[dict[str, Any]]:
     Who rates is said once, with an answer or in a note, and holds until somebody else is named.
     """
     answers, rater = [], str(content.header.get("meta", {}).get("rater", ""))
-    for record in counting_records(content.records):
+    for record in counting_records(content):
         rater = str(record.get("meta", {}).get("rater", rater))
         if record["event"] in ("duel", "ranking"):
             answers.append(record | {"rater": rater})
     return answers
+
+
+def rater_row(engine: Engine, content: JournalContent) -> Row:
+    """Return what the answers say about the rater; None where they are too few to say it."""
+    figures = engine.rater
+    row = asdict(figures) | {"verdict": figures.verdict, "seconds": answer_seconds(content)}
+    del row["extremes"]
+    return {key: None if value != value else value for key, value in row.items()}
 
 
 def _outcome(answer: str | None, *, tie: bool) -> str:
@@ -105,10 +116,10 @@ def _outcome(answer: str | None, *, tie: bool) -> str:
     return "equal" if tie else "first better"
 
 
-def counting_records(records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+def counting_records(content: JournalContent) -> list[dict[str, Any]]:
     """Return the records that were not undone; the same rule as the engine's."""
     counting: list[dict[str, Any]] = []
-    for record in records:
+    for record in content.records:
         if record["event"] == "undo":
             last = max(i for i, kept in enumerate(counting) if kept["event"] != "note")
             del counting[last]

@@ -31,6 +31,8 @@ def store_record(source: CorrelationSource, name: str) -> dict[str, Any]:
     settings = store.record("settings")
     if settings["measure"]["kind"] == "magnitude":
         return record  # does not follow from the two matrices
+    if store.is_whole:
+        record["space"] = [store.digests.get(f"/space/{name}") for name in ("allowed", "limits")]
     matrices = {name: _shortened(getattr(store, name).tolist()) for name in _MATRICES}
     return record | {
         "contacts": list(store.contact_names),

@@ -4,13 +4,19 @@ Model axes: x left, y dorsal, z rostral; the origin is the centre of the dural s
 a :class:`Geometry` are known to lie inside each other.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import model_validator
 
 from fieldcorr.model._base import Distance, Length, Offset, SourcedTable, Table
+
+if TYPE_CHECKING:
+    from fieldcorr.model.device import Device
+    from fieldcorr.model.tables import ArrayTable
 
 FloatArray = NDArray[np.float64]
 
@@ -25,6 +31,20 @@ NESTING = (
     ("cord", "grey-right"),
 )
 """Pairs of an outer and an inner outline. Dura and sac cannot touch."""
+
+
+class Misfit(ValueError):
+    """Parts that do not fit into each other, with the parts."""
+
+    def __init__(
+        self,
+        message: str,
+        geometry: "Geometry",
+        array: "ArrayTable | None" = None,
+        device: "Device | None" = None,
+    ) -> None:
+        super().__init__(message)
+        self.geometry, self.array, self.device = geometry, array, device
 
 
 @dataclass(frozen=True)
@@ -52,6 +72,14 @@ class Ellipse:
     def contains(self, other: "Ellipse") -> bool:
         """Tell whether ``other`` lies strictly inside, at every half degree of its outline."""
         return bool(np.all(self.level(other.outline()) < 1.0))
+
+    def nearest(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the signed distance (n,) of points (n, 2), inside above 0, and where (n, 2)."""
+        outline = self.outline(4 * OUTLINE_POINTS)
+        apart = np.linalg.norm(points[:, None] - outline, axis=2)
+        place = apart.argmin(axis=1)
+        sign = np.where(self.level(points) < 1.0, 1.0, -1.0)
+        return sign * apart[np.arange(len(points)), place], outline[place]
 
 
 class Torso(SourcedTable):
@@ -151,9 +179,12 @@ class Geometry(Table):
         ellipses = self.ellipses()
         for outer, inner in NESTING:
             if not ellipses[outer].contains(ellipses[inner]):
-                raise ValueError(
+                reach = -ellipses[outer].nearest(ellipses[inner].outline())[0].min()
+                raise Misfit(
                     f"the {inner} ({_size(ellipses[inner])}) does not lie inside the {outer} "
-                    f"({_size(ellipses[outer])})"
+                    f"({_size(ellipses[outer])}): it reaches {max(reach, 0.0):.2f} mm beyond"
+                    f"{self._mend(outer, inner)}",
+                    self,
                 )
         if self.grey.column_offset_mm <= self.grey.column_width_mm / 2:
             raise ValueError(
@@ -161,6 +192,42 @@ class Geometry(Table):
                 f"is not more than half of grey.column_width_mm = {self.grey.column_width_mm:g}"
             )
         return self
+
+    def changed(self, table: str, key: str, value: float) -> "Geometry":
+        """Return the geometry with one value changed; whether it is nested is not looked at."""
+        inner = getattr(self, table).model_copy(update={key: value})
+        return self.model_copy(update={table: inner})
+
+    def _mend(self, outer: str, inner: str) -> str:
+        """Name the key of the outer compartment that would hold the inner one, or say nothing."""
+        keys = ("radius_mm",) if outer == "torso" else ("width_mm", "depth_mm")
+        found = []
+        for key in keys:
+            now = getattr(getattr(self, outer), key)
+
+            def fits(value: float, key: str = key) -> bool:
+                ellipses = self.changed(outer, key, value).ellipses()
+                return ellipses[outer].contains(ellipses[inner])
+
+            value = nearest_that_fits(fits, now, 2.0 * now)
+            if value is not None:
+                found.append((value / now, f"; geometry.{outer}.{key} = {value:g} would hold it"))
+        return min(found)[1] if found else f"; geometry.{outer} must be larger both ways"
+
+
+def nearest_that_fits(fits: Callable[[float], bool], now: float, limit: float) -> float | None:
+    """Return the value nearest to ``now``, on the way to ``limit``, that fits; None if none does.
+
+    It is rounded to a tenth, towards ``limit``.
+    """
+    if not fits(limit):
+        return None
+    bad, good = now, limit
+    while abs(good - bad) > 1e-3:
+        middle = (good + bad) / 2
+        good, bad = (middle, bad) if fits(middle) else (good, middle)
+    rounded = float(np.ceil(10.0 * good) if limit > now else np.floor(10.0 * good)) / 10.0
+    return rounded if fits(rounded) else good
 
 
 def _size(ellipse: Ellipse) -> str:

@@ -12,10 +12,11 @@ from typing import Any, TypeVar
 import numpy as np
 from pydantic import ValidationError
 
-from fieldcorr.errors import ModelError
+from fieldcorr.errors import MisfitError, ModelError
 from fieldcorr.model._base import Table
 from fieldcorr.model._toml import dump_toml, parse_toml, read_text
 from fieldcorr.model.device import Device
+from fieldcorr.model.geometry import Misfit
 from fieldcorr.model.mistakes import did_you_mean, validation_message
 from fieldcorr.model.schema import Model, ModelFile
 
@@ -124,7 +125,13 @@ def _validated(kind: type[T], values: Mapping[str, Any], path: Path) -> T:
     try:
         return kind.model_validate(values)
     except ValidationError as error:
-        raise ModelError(f"{path}: {validation_message(error, kind)}") from None
+        message = f"{path}: {validation_message(error, kind)}"
+        reasons = (detail.get("ctx", {}).get("error") for detail in error.errors())
+        misfit = next((reason for reason in reasons if isinstance(reason, Misfit)), None)
+        if misfit is None:
+            raise ModelError(message) from None
+        parts = {name: getattr(misfit, name) for name in ("geometry", "array", "device")}
+        raise MisfitError(message, **parts) from None
 
 
 def _model_path(path_or_name: str | os.PathLike[str]) -> Path:

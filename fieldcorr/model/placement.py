@@ -12,10 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldcorr.model.device import Device, Paddle
-from fieldcorr.model.geometry import Ellipse, Geometry
+from fieldcorr.model.geometry import Ellipse, Geometry, Misfit, nearest_that_fits
 from fieldcorr.model.tables import ArrayTable
 
 FloatArray = NDArray[np.float64]
+
+LEAST_GAP_MM = 0.1
+"""No smaller gap is proposed: the mesh between paddle and dura would be very fine."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,19 +38,59 @@ class Placement:
         return np.asarray(points_m @ self.rotation.T + 1e-3 * self.centre_mm)
 
 
+@dataclass(frozen=True, eq=False)
+class Clearance:
+    """A least distance in a cross-section: ``distance_mm`` from ``start`` (2,) to ``end`` (2,).
+
+    Below 0 the paddle reaches beyond what it should keep away from.
+    """
+
+    distance_mm: float
+    start: FloatArray
+    end: FloatArray
+
+
 def place(geometry: Geometry, array: ArrayTable, device: Device) -> Placement:
     """Lay the paddle on the dura; a ValueError that names the key says that it does not fit."""
+    placement = lay(geometry, array, device)
+    if not np.isfinite(placement.centre_mm[1]):
+        raise ValueError(
+            f"array.offset_left_mm = {array.offset_left_mm:g}: the paddle lies beside the dural sac"
+        )
+    _check_inside(placement, geometry, array, device)
+    return placement
+
+
+def lay(geometry: Geometry, array: ArrayTable, device: Device) -> Placement:
+    """Lay the paddle on the dura, whether it fits the canal or not.
+
+    Its dorsal coordinate is -inf where it lies beside the dural sac.
+    """
     rotation = _rotation(np.deg2rad(array.yaw_degree), np.deg2rad(array.pitch_degree))
     corners = _box(device.paddle) @ rotation.T
     shifted = corners[:, :2] + [array.offset_left_mm, 0.0]
     height = _resting_height(shifted, geometry.ellipses()["dura"], array.gap_to_dura_mm)
-    if not np.isfinite(height):
-        raise ValueError(
-            f"array.offset_left_mm = {array.offset_left_mm:g}: the paddle lies beside the dural sac"
-        )
     centre = np.array([array.offset_left_mm, height, array.offset_rostral_mm])
-    _check_inside(corners + centre, geometry, array)
     return Placement(rotation, centre, corners + centre)
+
+
+def to_bone(placement: Placement, geometry: Geometry) -> Clearance:
+    """Return the least distance of the paddle from the canal's wall."""
+    # The canal is convex: no point of the paddle is nearer to its wall than a corner.
+    corners = placement.corners_mm[:, :2]
+    distance, wall = geometry.canal.ellipse().nearest(corners)
+    least = int(distance.argmin())
+    return Clearance(float(distance[least]), corners[least], wall[least])
+
+
+def to_dura(placement: Placement, geometry: Geometry) -> Clearance:
+    """Return the least distance of the paddle from the dura, by its outline's nearest point."""
+    share = np.linspace(0.0, 1.0, 81)[:, None]
+    pairs = combinations(placement.corners_mm[:, :2], 2)
+    points = np.concatenate([share * a + (1.0 - share) * b for a, b in pairs])
+    distance, dura = geometry.ellipses()["dura"].nearest(points)
+    least = int(np.argmax(distance))  # outside the dura distances are below 0
+    return Clearance(-float(distance[least]), points[least], dura[least])
 
 
 def _rotation(yaw: float, pitch: float) -> FloatArray:
@@ -105,16 +148,23 @@ def _normal_point(angle: float, dura: Ellipse, gap: float) -> tuple[float, float
     return dura.left + float(x), dura.dorsal + float(y)
 
 
-def _check_inside(corners: FloatArray, geometry: Geometry, array: ArrayTable) -> None:
-    # The canal is convex: the paddle lies inside when its corners do.
-    level = geometry.canal.ellipse().level(corners[:, :2])
+def _check_inside(
+    placement: Placement, geometry: Geometry, array: ArrayTable, device: Device
+) -> None:
+    corners = placement.corners_mm
+    level = _canal_level(placement, geometry)
     worst = int(np.argmax(level))
     if level[worst] >= 1.0:
         x, y, z = corners[worst]
-        raise ValueError(
+        beyond = -to_bone(placement, geometry).distance_mm
+        raise Misfit(
             f"array: the paddle hits bone: its corner at left {x:.2f}, dorsal {y:.2f}, rostral "
-            f"{z:.2f} mm is outside geometry.canal ({geometry.canal.width_mm:g} x "
-            f"{geometry.canal.depth_mm:g} mm)"
+            f"{z:.2f} mm is {max(beyond, 0.0):.2f} mm outside geometry.canal "
+            f"({geometry.canal.width_mm:g} x {geometry.canal.depth_mm:g} mm)"
+            f"{_mends(geometry, array, device)}",
+            geometry,
+            array,
+            device,
         )
 
     if np.max(np.abs(corners[:, 2])) >= geometry.torso.length_mm / 2:
@@ -122,3 +172,34 @@ def _check_inside(corners: FloatArray, geometry: Geometry, array: ArrayTable) ->
             f"array.offset_rostral_mm = {array.offset_rostral_mm:g}: the paddle reaches out of "
             f"geometry.torso.length_mm = {geometry.torso.length_mm:g}"
         )
+
+
+def _canal_level(placement: Placement, geometry: Geometry) -> FloatArray:
+    """Return the canal's level (8,) at the corners: below 1 inside, NaN or inf nowhere."""
+    # The canal is convex: the paddle lies inside when its corners do.
+    return geometry.canal.ellipse().level(placement.corners_mm[:, :2])
+
+
+def _mends(geometry: Geometry, array: ArrayTable, device: Device) -> str:
+    """Name the values, each alone, with which the paddle would fit."""
+    found = []
+    for key in ("gap_to_dura_mm", "offset_left_mm", "yaw_degree", "pitch_degree"):
+        now = getattr(array, key)
+
+        def moved_fits(value: float, key: str = key) -> bool:
+            moved = lay(geometry, array.model_copy(update={key: value}), device)
+            return bool(np.all(_canal_level(moved, geometry) < 1.0))
+
+        limit = min(now, LEAST_GAP_MM) if key == "gap_to_dura_mm" else 0.0
+        value = nearest_that_fits(moved_fits, now, limit) if now != limit else None
+        if value is not None:
+            found.append(f"array.{key} = {value:g}")
+
+    def wider_fits(depth: float) -> bool:
+        wide = geometry.changed("canal", "depth_mm", depth)
+        return bool(np.all(_canal_level(lay(wide, array, device), wide) < 1.0))
+
+    depth = nearest_that_fits(wider_fits, geometry.canal.depth_mm, 3.0 * geometry.canal.depth_mm)
+    if depth is not None:
+        found.append(f"geometry.canal.depth_mm = {depth:g}")
+    return f"; {' or '.join(found)} would make it fit" if found else ""

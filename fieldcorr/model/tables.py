@@ -162,7 +162,9 @@ class MeasureTable(Table):
     """What is compared: the potential, the field, its derivative along the cord, or |E|."""
 
     kind: Literal["potential", "field", "activating", "magnitude"] = "potential"
-    """The field with all three components; "activating" along the cord; "magnitude" is |E|."""
+    """What r compares. "potential" is the paper's, and tells mainly how far apart cathodes and
+    anodes lie along the cord; "field", with all three components, tells left from right;
+    "activating" is what drives fibres along the cord; "magnitude" is |E|, whatever its sign."""
     samples: Annotated[int, Field(ge=16, le=10_000_000)] = 4096
     """Points at which the measure "magnitude" is sampled."""
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 1

@@ -106,7 +106,9 @@ def store_card(store: "Store") -> str:
         "embedding": f"rank {store.rank}",
         "compared": str(_entry(settings, "measure", "kind")),
         "drive": str(_entry(settings, "drive", "mode")),
-        "neighbours": f"{count(store.nnz)} pairs with r > {store.threshold:g}"
+        "neighbours": "computed when asked for"
+        if store.is_whole
+        else f"{count(store.nnz)} pairs with r > {store.threshold:g}"
         + (f", at most {store.top_k} each" if store.top_k else ""),
         "also kept": ", ".join(kept) or "nothing (slim)",
         "error of r": _estimate(store.record("error_estimate")),
@@ -145,7 +147,7 @@ def duel_card(engine: "Engine") -> str:
         rows["note"] = engine.warning
     picture, caption = "", "no duel yet"
     if len(ranked):
-        leader = int(ranked.arm[0])
+        leader = ranked[0].arm
         store = engine.source.store
         picture = "" if store is None else array_svg(layout_of(store), store.polarity[leader])
         caption = f"leads: {engine.source.label(leader)}" if progress.duels else caption

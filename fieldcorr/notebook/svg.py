@@ -69,7 +69,7 @@ def array_svg(layout: ArrayLayout, polarity: ArrayLike | None = None, *, height:
 
 def _to_pixels(layout: ArrayLayout, height: float) -> tuple[FloatArray, FloatArray | None, float]:
     """Return contact outlines (E, 4, 2), the paddle's body (4, 2) or None, and the width, in px."""
-    flat, body = layout.corners[:, :, [0, 2]], layout.body
+    flat, body = layout.stretched(STRETCH)
     shown = flat[layout.on_array].reshape(-1, 2)
     shown = shown if body is None else np.concatenate([shown, body])
     low, high = shown.min(axis=0), shown.max(axis=0)
@@ -77,10 +77,10 @@ def _to_pixels(layout: ArrayLayout, height: float) -> tuple[FloatArray, FloatArr
     head, foot = 18.0, 26.0 if layout.has_case else 6.0
     unit = (height - head - foot) / extent[1]
     # One column of contacts still needs room for the side marks.
-    width = max(float(STRETCH * unit * extent[0]) + 2 * 8.0, 60.0)
+    width = max(float(unit * extent[0]) + 2 * 8.0, 60.0)
 
     def pixels(points: FloatArray) -> FloatArray:
-        x = 0.5 * width - STRETCH * unit * (points[..., 0] - 0.5 * (low[0] + high[0]))
+        x = 0.5 * width - unit * (points[..., 0] - 0.5 * (low[0] + high[0]))
         y = head + unit * (high[1] - points[..., 1])
         return np.stack([x, y], axis=-1)
 

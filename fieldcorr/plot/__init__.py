@@ -15,14 +15,23 @@ duels                   :func:`regret`, :func:`narrowing`
 ======================  ==========================================================================
 """
 
+from fieldcorr.plot.anatomy_view import anatomy
 from fieldcorr.plot.array_view import array, arrays, neighbours
-from fieldcorr.plot.correlation_view import correlations, embedding, heat_map, neighbourhoods
+from fieldcorr.plot.correlation_view import (
+    correlations,
+    embedding,
+    heat_map,
+    hover_map,
+    neighbourhoods,
+)
 from fieldcorr.plot.duel_view import narrowing, regret
+from fieldcorr.plot.scene_view import scene
 from fieldcorr.plot.section_view import field_section, field_sections, section, sections
 from fieldcorr.plot.study_view import convergence, mesh_study
 from fieldcorr.plot.volume import volume_grid
 
 __all__ = [
+    "anatomy",
     "array",
     "arrays",
     "convergence",
@@ -31,11 +40,13 @@ __all__ = [
     "field_section",
     "field_sections",
     "heat_map",
+    "hover_map",
     "mesh_study",
     "narrowing",
     "neighbourhoods",
     "neighbours",
     "regret",
+    "scene",
     "section",
     "sections",
     "volume_grid",

@@ -83,7 +83,8 @@ def array(
 
     Notes
     -----
-    Widths are stretched against lengths, so that the contact numbers can be read.
+    Widths across the array are three times as large as lengths, so that the contact numbers can be
+    read; a turned array keeps its shape.
     """
     layout = layout_of(source)
     signs = np.zeros(len(layout.names), dtype=np.int8)
@@ -134,12 +135,10 @@ def neighbours(
 
     They come by falling r, the correlation of their fields with its own, ``columns`` per row.
     """
-    row = store.index_of(configuration) if isinstance(configuration, str) else configuration
-    r = store.row(row).astype(np.float64)
-    others = np.argsort(-r, kind="stable")
-    others = others[others != row][:count]
+    row = store.index_of(configuration)
+    others, r = store.nearest(row, count)
     titles = [f"{store.texts[row]}\nnearest:"]
-    titles += [f"{store.texts[k]}\nr = {_r_text(r[k])}" for k in others]
+    titles += [f"{store.texts[k]}\nr = {_r_text(float(x))}" for k, x in zip(others, r, strict=True)]
     return arrays(store, [row, *others], titles=titles, columns=columns, figure=figure)
 
 
@@ -150,12 +149,12 @@ def _r_text(r: float) -> str:
 
 
 def _draw_array(ax: Axes, layout: ArrayLayout, signs: NDArray[np.int8]) -> None:
-    outlines = _MM * layout.corners[:, :, [0, 2]]
-    if layout.body is not None:
-        _add_outline(ax, _MM * layout.body, facecolor=PADDLE, edgecolor="none", zorder=0)
+    outlines, body = layout.stretched(STRETCH)
+    if body is not None:
+        _add_outline(ax, _MM * body, facecolor=PADDLE, edgecolor="none", zorder=0)
     for e in layout.on_array:
-        _draw_contact(ax, outlines[e], layout.names[e], int(signs[e]))
-    ax.set_aspect(1.0 / STRETCH)
+        _draw_contact(ax, _MM * outlines[e], layout.names[e], int(signs[e]))
+    ax.set_aspect("equal")
     ax.margins(0.02, 0.01)
     ax.autoscale_view()
     if layout.has_case:
@@ -183,7 +182,8 @@ def _draw_contact(ax: Axes, outline: FloatArray, name: str, sign: int) -> None:
 def _draw_case(ax: Axes, sign: int) -> None:
     """Draw the case below the array: it lies too far away for a true place."""
     x, z = np.mean(ax.get_xlim()), ax.get_ylim()[0]
-    box = np.array([[x + 2.2, z - 1.0], [x - 2.2, z - 1.0], [x - 2.2, z - 5.0], [x + 2.2, z - 5.0]])
+    half = 2.2 * STRETCH
+    box = np.array([[x + half, z - 1], [x - half, z - 1], [x - half, z - 5], [x + half, z - 5]])
     _draw_contact(ax, box, CASE, sign)
     ax.set_ylim(z - 6.0, None)
 

@@ -5,18 +5,21 @@ represented by evenly spread rows, and the title says so.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fieldcorr.correlation.order import ordered, spread_rows
+from fieldcorr.correlation.order import ordered, similarity_tree, spread_rows
 from fieldcorr.errors import CorrelationError
 from fieldcorr.notebook.units import count as counted
 from fieldcorr.plot.style import (
     DIVERGING,
     FAINT,
     INK,
+    PLATE,
     SERIES,
     SMALL,
     WIDTH,
@@ -26,7 +29,6 @@ from fieldcorr.plot.style import (
     axes_or_new,
     figure_of,
     finish,
-    halo,
     series,
 )
 
@@ -37,6 +39,8 @@ LEVELS = (0.0, 0.3, 0.5, 0.9)
 """Values of r above which neighbours are counted."""
 MOST_NAMES = 6
 """More marked points than this are ringed without a name."""
+MOST_GROUPS = 8
+"""Groups that a heat map is divided into."""
 
 
 def heat_map(
@@ -54,22 +58,63 @@ def heat_map(
     rows
         Configurations to show; None for up to ``most`` evenly spread ones.
     order
-        "hierarchical": the leaves of average linkage on 1 - r, turned so that neighbours are close.
+        "hierarchical": the leaves of average linkage on 1 - r, turned so that neighbours are close;
+        groups are named by the member that is most like the others, with their size.
         "spectral": by the Fiedler vector of the graph with weights (1 + r) / 2. "stored": as it is.
     """
     total = _size(source)
     chosen = np.asarray(spread_rows(total, most) if rows is None else rows, dtype=np.int64)
     r = _rows_of(source, chosen)[:, chosen].astype(np.float64)
     turned = ordered(r, order)
-    ax = axes_or_new(ax, (5.2, 4.4))
+    ax = axes_or_new(ax, (6.4, 4.6))
     image = ax.imshow(
         r[np.ix_(turned, turned)], cmap=DIVERGING, vmin=-1.0, vmax=1.0, interpolation="nearest"
     )
-    figure_of(ax).colorbar(image, ax=ax, label="correlation r of the fields")
+    bar = figure_of(ax).colorbar(image, ax=ax, fraction=0.046, pad=0.03)
+    bar.set_label("correlation r of the fields")
     ax.set_title(f"r of {_part(len(chosen), total)}", fontsize=SMALL + 2)
     ax.set_xlabel(f"configurations, {order} order")
-    ax.set_ylabel(f"configurations, {order} order")
+    if order == "hierarchical" and len(chosen) > MOST_GROUPS:
+        _name_groups(ax, r, turned, [_name(source, int(row)) for row in chosen])
+    else:
+        ax.set_ylabel(f"configurations, {order} order")
     return figure_of(ax)
+
+
+def _name_groups(ax: Axes, r: FloatArray, turned: NDArray[np.int64], names: list[str]) -> None:
+    """Mark the groups of a heat map, and name each by the member that is most like the others."""
+    group = groups(r)[turned]
+    ends = np.flatnonzero(np.diff(group)) + 1
+    starts, stops = np.concatenate([[0], ends]), np.concatenate([ends, [len(group)]])
+    labels = []
+    for start, stop in zip(starts, stops, strict=True):
+        members = turned[start:stop]
+        middle = members[r[np.ix_(members, members)].sum(axis=1).argmax()]
+        # A thin group has no room for a name.
+        is_wide = stop - start >= 0.035 * len(group)
+        labels.append(f"{names[middle]} ({stop - start})" if is_wide else "")
+    for end in ends:
+        ax.axhline(end - 0.5, color="white", linewidth=0.8)
+        ax.axvline(end - 0.5, color="white", linewidth=0.8)
+    ax.set_yticks((starts + stops - 1) / 2, labels, fontsize=SMALL)
+    ax.set_xticks([])
+    ax.set_xlabel("groups, named by their most typical member (number of members)", fontsize=SMALL)
+
+
+def groups(r: FloatArray) -> NDArray[np.int64]:
+    """Return the number of the group (m,) that each row of r (m, m) belongs to, at most eight.
+
+    From the top of the tree, the largest group is split at its highest branch again and again.
+    """
+    parts = [to_tree(similarity_tree(r))]
+    while len(parts) < min(MOST_GROUPS, len(r)):
+        largest = max(parts, key=lambda node: node.get_count())
+        parts.remove(largest)
+        parts += [largest.get_left(), largest.get_right()]
+    group = np.zeros(len(r), dtype=np.int64)
+    for k, node in enumerate(parts):
+        group[node.pre_order()] = k
+    return group
 
 
 def correlations(
@@ -184,10 +229,108 @@ def embedding(
     circle = np.linspace(0.0, 2.0 * np.pi, 200)
     ax.plot(np.cos(circle), np.sin(circle), color=FAINT, linewidth=0.7)
     ax.set_aspect("equal")
-    ax.set_xlabel(f"principal axis {axes[0] + 1} ({100 * share[0]:.0f} % of the variance)")
-    ax.set_ylabel(f"principal axis {axes[1] + 1} ({100 * share[1]:.0f} % of the variance)")
+    ax.set(xlim=(-1.12, 1.12), ylim=(-1.12, 1.12))
+    labels = [
+        f"principal axis {axis + 1} ({100 * part:.0f} % of the variance)\n"
+        + axis_meaning(source, coordinate)
+        for axis, part, coordinate in zip(axes, share, flat.T, strict=True)
+    ]
+    ax.set_xlabel(labels[0].rstrip())
+    ax.set_ylabel(labels[1].rstrip())
     ax.set_title(f"{counted(len(z))} configurations by their fields", fontsize=SMALL + 2)
+    _spread_labels(ax)
     return figure_of(ax)
+
+
+_MEANINGS = (
+    ("rostral", "cathodes rostral", "cathodes caudal"),
+    ("left", "cathodes left", "cathodes right"),
+    ("ends", "cathodes at the ends", "anodes at the ends"),
+)
+"""Moments of the contact currents, and what a small and a large value mean in words."""
+
+
+def axis_meaning(source: "Store | ArrayLike", coordinate: FloatArray) -> str:
+    """Say what a coordinate (K,) of a store's configurations tells apart; "" if that is not plain.
+
+    It is compared with moments of the contact currents: along the cord, across it, and along it
+    squared. One that explains half of its variance is named.
+    """
+    if not _is_store(source):
+        return ""
+    current, place = np.asarray(source.current), np.asarray(source.contact_positions)
+    place = place - place.mean(axis=0)
+    moments = {
+        "rostral": current @ place[:, 2],
+        "left": current @ place[:, 0],
+        "ends": current @ place[:, 2] ** 2,
+    }
+    for name, small, large in _MEANINGS:
+        moment = moments[name]
+        if moment.std() == 0.0 or coordinate.std() == 0.0:
+            continue
+        r = float(np.corrcoef(moment, coordinate)[0, 1])
+        if r * r > 0.5:
+            low, high = (small, large) if r > 0.0 else (large, small)
+            return f"{low} \u2190   \u2192 {high}"
+    return ""
+
+
+def hover_map(
+    source: "Store | ArrayLike",
+    *,
+    reference: int | str | None = None,
+    axes: tuple[int, int] = (0, 1),
+    most: int = 2000,
+) -> "HoverMap":
+    """Return the map of :func:`embedding` for a notebook: a point's name shows under the pointer.
+
+    Of more than ``most`` configurations evenly spread ones are shown. ``HoverMap.svg`` is the
+    picture; it needs no script.
+    """
+    from matplotlib import colormaps
+    from matplotlib.colors import to_hex
+
+    z = np.asarray(source.embedding if _is_store(source) else source, dtype=np.float64)
+    flat, share = principal_axes(z, axes)
+    row = None if reference is None else _row(source, reference)
+    r = np.zeros(len(z)) if row is None else z @ z[row]
+    colours = colormaps[DIVERGING](0.5 + 0.5 * r)
+    dots = []
+    for k in spread_rows(len(z), most):
+        x, y = 260.0 + 240.0 * flat[k, 0], 260.0 - 240.0 * flat[k, 1]
+        fill = SERIES[0] if row is None else to_hex(colours[k])
+        text = escape(_name(source, int(k))) + ("" if row is None else f", r = {r[k]:.3f}")
+        dots.append(
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{fill}" stroke="{FAINT}" '
+            f'stroke-width="0.4"><title>{text}</title></circle>'
+        )
+    names = [
+        f"axis {axis + 1}, {100 * part:.0f} %: {axis_meaning(source, coordinate)}".rstrip(": ")
+        for axis, part, coordinate in zip(axes, share, flat.T, strict=True)
+    ]
+    return HoverMap(_MAP.format(dots="".join(dots), x=names[0], y=names[1], ink=INK, faint=FAINT))
+
+
+_MAP = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 520 560" width="520" '
+    'font-family="sans-serif" font-size="12" role="img">'
+    "<title>Configurations by their fields; hold the pointer over a point to see its name</title>"
+    '<rect width="520" height="560" fill="#ffffff"/>'
+    '<circle cx="260" cy="260" r="240" fill="none" stroke="{faint}"/>{dots}'
+    '<text x="260" y="525" text-anchor="middle" fill="{ink}">across: {x}</text>'
+    '<text x="260" y="545" text-anchor="middle" fill="{ink}">up: {y}</text></svg>'
+)
+
+
+@dataclass(frozen=True)
+class HoverMap:
+    """An SVG picture that a notebook shows with names under the pointer."""
+
+    svg: str
+
+    def _repr_html_(self) -> str:
+        return self.svg
 
 
 def principal_axes(z: FloatArray, axes: tuple[int, int]) -> tuple[FloatArray, FloatArray]:
@@ -206,12 +349,31 @@ def principal_axes(z: FloatArray, axes: tuple[int, int]) -> tuple[FloatArray, Fl
 
 
 def _ring(ax: Axes, point: FloatArray, name: str) -> None:
+    """Ring a point and name it, on the side of it that lies towards the middle."""
     x, y = point
     ax.scatter(x, y, s=70, facecolors="none", edgecolors=INK, linewidths=1.3, zorder=4)
+    side = -1 if x > 0.0 else 1
     ax.annotate(
-        name, (x, y), xytext=(7, 5), textcoords="offset points", fontsize=SMALL,
-        path_effects=halo(), zorder=5,
+        name, (x, y), xytext=(9 * side, 0), textcoords="offset points", fontsize=SMALL,
+        ha="left" if side > 0 else "right", va="center", zorder=5,
+        bbox=PLATE | {"alpha": 0.8},
     )  # fmt: skip
+
+
+def _spread_labels(ax: Axes) -> None:
+    """Move names that would cover each other apart, one below the other."""
+    figure_of(ax).draw_without_rendering()
+    named = [text for text in ax.texts if text.get_text()]
+    labels = sorted(named, key=lambda text: -text.get_window_extent().y0)
+    taken: list[Any] = []
+    for label in labels:
+        for box in taken:
+            extent = label.get_window_extent()
+            if extent.overlaps(box):
+                x, y = label.get_position()  # in points from what is named
+                down = (extent.y1 - box.y0 + 2.0) * 72.0 / ax.figure.dpi
+                label.set_position((x, y - down))
+        taken.append(label.get_window_extent())
 
 
 # -- where r comes from ---------------------------------------------------------------------------
@@ -223,6 +385,11 @@ def _is_store(source: "Store | ArrayLike") -> TypeGuard["Store"]:
 
 def _size(source: "Store | ArrayLike") -> int:
     if _is_store(source):
+        if source.is_whole:
+            raise CorrelationError(
+                f"{source.path}: {counted(len(source))} configurations are too many for a picture "
+                "of r: draw the neighbours of one, or a store of fewer"
+            )
         return len(source)
     r = np.asarray(source)
     if r.ndim != 2 or r.shape[0] != r.shape[1]:

@@ -16,6 +16,7 @@ from fieldcorr.errors import DuelError
 from fieldcorr.plot.style import (
     FAINT,
     INK,
+    MARKS,
     SERIES,
     SMALL,
     WIDTH,
@@ -61,6 +62,10 @@ def regret(
         t = np.arange(1, len(mean) + 1)
         half = band * deviation if band > 0.0 else None
         _draw_band(ax, k, f"{name}: {mean[-1]:.3f}", t, mean, half, top=CHANCE)
+        # Curves that lie on each other are told apart by marks at places of their own.
+        step = max(1, len(mean) // 8)
+        places = (step * k // len(curves), step)
+        ax.lines[-1].set(marker=MARKS[k % len(MARKS)], markersize=5, markevery=places)
     ax.axhline(CHANCE, color=FAINT, linewidth=0.8, linestyle=":")
     ax.set_xlim(1, max(len(mean) for _, mean, _ in curves))
     ax.set_ylim(0.0, 0.56)
@@ -138,7 +143,7 @@ def course(engine: "Engine", *, arms: Sequence[int] | None = None, follow: int =
 
     ``arms`` are followed; None for the ``follow`` best of those left.
     """
-    chosen = np.asarray(engine.survivors.arm[:follow] if arms is None else arms, dtype=np.int64)
+    chosen = np.asarray(engine.survivors[:follow].arm if arms is None else arms, dtype=np.int64)
     again = engine.fresh()
     duels, left, rows = [], [], []
     for event in (None, *engine.events):

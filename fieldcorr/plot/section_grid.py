@@ -83,12 +83,25 @@ def sample_section(
 
 
 def default_places(what: Shown) -> Mapping[str, float]:
-    """Return where planes lie by default: in the region's centre and at the strongest contact."""
-    centre = what.volume.mean(what.volume.points.T)
-    on_array = what.layout.on_array
-    strongest = on_array[int(np.argmax(np.abs(what.currents[on_array])))]
-    rostral = float(what.layout.centres[strongest, 2])
-    return {"axial": rostral, "sagittal": float(centre[0]), "coronal": float(centre[1])}
+    """Return where planes lie by default.
+
+    Axial and sagittal planes go through the contacts that carry most of the current, the coronal
+    one through the middle of the compared region.
+    """
+    middle = float(what.volume.mean(what.volume.points.T)[1])
+    return {"axial": _busiest(what, 2), "sagittal": _busiest(what, 0), "coronal": middle}
+
+
+def _busiest(what: Shown, axis: int) -> float:
+    """Return the coordinate of a contact at which a plane cuts the most current."""
+    contacts = what.layout.on_array
+    current = np.abs(what.currents[contacts])
+    low, high = (end(what.layout.corners[contacts, :, axis], axis=1) for end in (np.min, np.max))
+    places = what.layout.centres[contacts, axis]
+    is_cut = (low <= places[:, None]) & (places[:, None] <= high)
+    # Of planes that cut the same, the one through the strongest contact.
+    score = (is_cut * current).sum(axis=1) + 1e-3 * current
+    return float(places[int(score.argmax())])
 
 
 def _window(what: Shown, margin: float) -> tuple[FloatArray, FloatArray]:

@@ -65,8 +65,8 @@ def section(
     plane
         "axial", "sagittal" or "coronal".
     at
-        Place of the plane along its normal, m; None for the middle of the cord, or, for an axial
-        plane, the contact with the largest current.
+        Place of the plane along its normal, m; None for the one that cuts the contacts with most
+        of the current, or, for a coronal plane, the middle of the compared region.
     minus
         A second configuration: the difference of the potentials is drawn.
     drive
@@ -184,7 +184,8 @@ def _draw_one(ax: Axes | None, cut: Section, picture: "_Potential | _Magnitude")
     mapped = picture.draw(ax, cut)
     dress(ax, cut)
     picture.add_bar(figure_of(ax), mapped, ax)
-    ax.set_title(f"{picture.name}, {cut.what.title}\n{ax.get_title()}", fontsize=SMALL + 1)
+    lines = (f"{picture.name}, {cut.what.title}", cut.what.note, ax.get_title())
+    ax.set_title("\n".join(line for line in lines if line), fontsize=SMALL + 1)
     return figure_of(ax)
 
 
@@ -205,7 +206,8 @@ def _draw_three(
         dress(ax, cut)
     mark_planes(panels, cuts)
     picture.add_bar(figure, mapped[0], panels)
-    figure.suptitle(f"{name}, {cuts[0].what.title}", fontsize=SMALL + 3)
+    note = cuts[0].what.note and f"\n({cuts[0].what.note})"
+    figure.suptitle(f"{name}, {cuts[0].what.title}{note}", fontsize=SMALL + 3)
     return root_figure(figure)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldcorr.errors import MissingExtraError
+from fieldcorr.errors import missing_extra
 from fieldcorr.notebook.svg import ANODE as ANODE
 from fieldcorr.notebook.svg import CATHODE as CATHODE
 from fieldcorr.notebook.svg import INK as INK
@@ -25,9 +25,7 @@ try:
     from matplotlib.figure import SubFigure as SubFigure
     from matplotlib.text import Text as Text
 except ImportError as error:
-    raise MissingExtraError(
-        "plots need matplotlib: install fieldcorr[plot], or matplotlib itself"
-    ) from error
+    raise missing_extra("fieldcorr.plot", "matplotlib", "plot") from error
 
 if TYPE_CHECKING:
     from matplotlib.patheffects import AbstractPathEffect
@@ -46,6 +44,19 @@ DASHES: Sequence[str | tuple[int, tuple[float, ...]]] = (
     (0, (5, 1.5, 1, 1.5)),
 )
 MARKS = ("o", "s", "^", "D", "v", "P", "X")
+TISSUES = {
+    "muscle": "#f3ddd6",
+    "bone": "#e6dfd0",
+    "fat": "#fbf3cf",
+    "dura": "#8c6d8f",
+    "csf": "#d3e8f5",
+    "white": "#fbfbf8",
+    "grey": "#c9bcc4",
+}
+"""Colours of tissues in drawings of the anatomy; light, so that lines and letters are read."""
+METAL = "#5f6b76"
+PLATE: dict[str, Any] = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none"}
+"""What lies below letters, so that no line crosses them."""
 WIDTH = 7.0
 """Width of a full figure in inches: that of a notebook."""
 SMALL = 8

@@ -13,12 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldcorr.drive import contact_currents
-from fieldcorr.elements import NodalField, Volume
-from fieldcorr.errors import ConfigurationError, MissingExtraError
-from fieldcorr.export import vtk_cells
+from fieldcorr.elements import NodalField, Space, Volume
+from fieldcorr.errors import ConfigurationError, missing_extra
+from fieldcorr.export.vtk import vtk_cells
 from fieldcorr.layout import ArrayLayout, layout_of
 from fieldcorr.notebook.units import quantity
 from fieldcorr.plot.array_view import Configuration, polarity_of, text_of
+from fieldcorr.progress import say_first_use
 
 if TYPE_CHECKING:
     from fieldcorr.leadfield import LeadField
@@ -35,7 +36,8 @@ FloatArray = NDArray[np.float64]
 class Shown:
     """What a picture shows: the field of contact currents (E,) A in a volume.
 
-    ``signs`` (E,) are those of the contacts, ``title`` the configuration's name with the amplitude.
+    ``signs`` (E,) are those of the contacts, ``title`` the configuration's name with the amplitude,
+    ``note`` what a reader of the signs must know.
     """
 
     volume: Volume
@@ -44,6 +46,7 @@ class Shown:
     signs: NDArray[np.int8]
     field: NodalField
     title: str
+    note: str = ""
 
 
 def volume_of(source: "LeadField | Store") -> Volume:
@@ -71,18 +74,21 @@ def shown(
     electrodes or A in total; without ``drive`` a store has its own, a lead field "voltage".
     """
     volume = volume_of(source)  # refuses what has no fields, before anything else fails
+    say_first_use()
     mode = drive or _own_drive(source)
     currents = _currents(source, configuration, drive)
     signs = polarity_of(source, configuration)
-    title = text_of(source, configuration)
+    title, remark = text_of(source, configuration), ""
     if minus is not None:
         currents = currents - _currents(source, minus, drive)
         signs = np.sign(signs - polarity_of(source, minus)).astype(np.int8)
         title = f"{title}  minus  {text_of(source, minus)}"
+        remark = "signs are those of the difference: a cathode that is subtracted shows as +"
     unit = "V" if mode == "voltage" else "A"
     title = f"{title}  at {quantity(amplitude, unit)}"
     currents = amplitude * currents
-    return Shown(volume, layout_of(source), currents, signs, volume.of_currents(currents), title)
+    field = volume.of_currents(currents)
+    return Shown(volume, layout_of(source), currents, signs, field, title, remark)
 
 
 def _own_drive(source: Any) -> str:
@@ -128,27 +134,37 @@ def volume_grid(
     MissingExtraError
         pyvista is not installed.
     """
-    try:
-        import pyvista
-    except ImportError as error:
-        raise MissingExtraError(
-            "3-D pictures need pyvista: install fieldcorr[plot3d], or pyvista itself"
-        ) from error
+    pyvista = import_pyvista()
     if isinstance(configurations, str):
         raise ConfigurationError(
             f"configurations: a list of them is needed, not {configurations!r}"
         )
     volume = volume_of(source)
     space = volume.space
+    grid = to_grid(pyvista, space)
+    for configuration in configurations:
+        what = shown(source, configuration, drive=drive, amplitude=amplitude)
+        grid.point_data[f"potential {text_of(source, configuration)} (V)"] = what.field.values
+    grid.field_data["zero of the potential"] = [volume.zero]
+    return grid
+
+
+def import_pyvista() -> Any:
+    """Import pyvista, or say how to get it."""
+    try:
+        import pyvista
+    except ImportError as error:
+        raise missing_extra("a 3-D picture", "pyvista", "plot3d") from error
+    return pyvista
+
+
+def to_grid(pyvista: Any, space: Space) -> Any:
+    """Return a mesh as a ``pyvista.UnstructuredGrid``, in m, with tissue numbers and names."""
     cells = vtk_cells(space.cell_dofs)
     kind = VTK_TETRA if space.order == 1 else VTK_QUADRATIC_TETRA
     padded = np.column_stack([np.full(len(cells), cells.shape[1]), cells]).ravel()
     kinds = np.full(len(cells), kind, dtype=np.uint8)
     grid = pyvista.UnstructuredGrid(padded, kinds, space.points)
-    for configuration in configurations:
-        what = shown(source, configuration, drive=drive, amplitude=amplitude)
-        grid.point_data[f"potential {text_of(source, configuration)} (V)"] = what.field.values
     grid.cell_data["tissue"] = space.mesh.cell_tags
     grid.field_data["tissues"] = list(space.mesh.tissues)
-    grid.field_data["zero of the potential"] = [volume.zero]
     return grid

@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 
 from fieldcorr.correlation.tiles import (
     correlation_rows,
+    largest_neighbours,
+    narrow_embedding,
     neighbour_counts,
     neighbour_fill,
     pack_embedding,
@@ -125,6 +127,11 @@ class Blocks:
         self._key = _key_of(embedding, options, key)
         self._bounds = bounds(len(embedding), block_rows(len(embedding), options.memory))
         self._in_files = self._size(len(embedding)) > options.memory
+        # Without a matrix to write, the largest r of a row are found without making the row.
+        self._narrow = None
+        if options.top_k and not options.matrix:
+            self._narrow = narrow_embedding(embedding)
+        self._found_blocks: list[Block] = []
         self._counts: list[NDArray[np.int64]] = []
         # Two in turn: one is still being written when the next is computed.
         shape = (self._bounds[0][1], len(embedding))
@@ -146,6 +153,9 @@ class Blocks:
             if self._in_files:
                 block = self._block_in_file(start, stop)
                 rows, counts = block.r, block.counts
+            elif self._narrow is not None:
+                self._found_blocks.append(block := self._make(start, stop))
+                rows, counts = block.r, block.counts
             else:
                 rows = self._compute(start, stop)
                 counts = count_neighbours(rows, start, self._options)
@@ -162,7 +172,13 @@ class Blocks:
 
     def neighbours(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
         """Yield indices and data of every block, known when all rows have been made."""
-        for (start, stop), counts in zip(self._bounds, self._counts, strict=True):
+        for number, ((start, stop), counts) in enumerate(
+            zip(self._bounds, self._counts, strict=True)
+        ):
+            if self._found_blocks:
+                block = self._found_blocks[number]
+                yield block.indices, block.data
+                continue
             if not self._in_files:
                 rows = self._compute(start, stop)
                 block = neighbour_block(rows, start, self._options, counts)
@@ -175,6 +191,14 @@ class Blocks:
             except DAMAGE as error:
                 raise StoreError(f"{path}: damaged while it was waiting: {error}") from error
             yield found
+
+    def _make(self, start: int, stop: int) -> Block:
+        """Compute one block."""
+        if self._narrow is None:
+            return neighbour_block(self._compute(start, stop), start, self._options)
+        top, threshold = self._options.top_k, self._options.threshold
+        found = largest_neighbours(self._narrow, start, stop, top=top, threshold=threshold)
+        return Block(np.empty((stop - start, 0), dtype=np.float32), *found)
 
     def _compute(self, start: int, stop: int) -> NDArray[np.float32]:
         """Compute rows of r into the memory that all blocks share."""
@@ -194,7 +218,7 @@ class Blocks:
         path = self._file(start, stop)
         block = self._found(path, start)
         if block is None:
-            block = neighbour_block(self._compute(start, stop), start, self._options)
+            block = self._make(start, stop)
             arrays = {**vars(block), "key": np.array(self._key)}
             write_durably(path, lambda file: np.savez(file, **arrays))
         return block
@@ -214,7 +238,7 @@ class Blocks:
             block = Block(**arrays)
         except (*DAMAGE, TypeError):
             return None
-        fresh = neighbour_block(self._compute(start, start + 1), start, self._options)
+        fresh = self._make(start, start + 1)
         return block if same and block.first_row().equals(fresh) else None
 
 

@@ -82,10 +82,10 @@ def check_store(
 
 
 def _check_promises(store: Store, memory: int, progress: Progress) -> list[Finding]:
-    from fieldcorr.store.promises import CHECKS, check_rows
+    from fieldcorr.store.promises import check_rows, checks_of
 
     findings: list[Finding] = []
-    for name, check in CHECKS.items():
+    for name, check in checks_of(store).items():
         progress(name, 0.0)
         findings += _guarded(
             name,

@@ -11,11 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fieldcorr.configurations.text import (
-    checked_polarity,
-    configuration_ids,
-    parse_configuration,
-)
+from fieldcorr.configurations.text import checked_polarity, parse_configuration
 from fieldcorr.drive import contact_currents
 from fieldcorr.elements import NodalField, Space, Volume
 from fieldcorr.errors import StoreError
@@ -70,9 +66,8 @@ class FieldReader:
     def currents_of(self, configuration: int | str | ArrayLike) -> NDArray[np.float64]:
         """Return the contact currents (E,) A for a unit drive."""
         store, polarity = self._store, self.polarity_of(configuration)
-        wanted = int(configuration_ids(polarity[None])[0])
-        row = int(np.searchsorted(store.ids, wanted))
-        if row < store.ids.size and store.ids[row] == wanted:
+        row = store.row_of_polarity(polarity)
+        if row >= 0:
             stored: NDArray[np.float64] = store.current[row]
             return stored
         drive = store.record("settings")["drive"]

@@ -64,7 +64,7 @@ class StoreFile(Closing):
     """An open store whose structure has been verified; a context manager.
 
     It has the ``format``, the ``entries`` that it holds and their recorded ``digests`` by path;
-    ``threshold`` and ``top_k`` (0: all) of a neighbourhood, and its row pointers ``indptr`` (K+1,).
+    ``threshold`` and ``top_k`` (0: all) of a neighbourhood.
     """
 
     def __init__(self, path: Path) -> None:
@@ -76,14 +76,18 @@ class StoreFile(Closing):
             self.format = self._verified_format()
             groups = {group.path: self._open_group(group) for group in layout.GROUPS}
             self.families = frozenset(f for f in layout.FAMILIES if _has_family(groups, f))
+            if ("rows" in self.families) == ("space" in self.families):
+                raise StoreError(f"{path}: needs either /space or /configurations")
             self.entries = tuple(layout.select(self.families))
             for entry in self.entries:
                 self._datasets[entry.path] = self._open_dataset(groups[entry.group], entry)
             self._verify_sizes()
             self.digests = self._read_digests()
-            self.threshold = float(self._number("threshold", ()))
-            self.top_k = int(self._number("top-k", ()))
-            self.indptr = self._verified_pointers()
+            self.threshold, self.top_k = 0.0, 0
+            if "rows" in self.families:
+                self.threshold = float(self._number("threshold", ()))
+                self.top_k = int(self._number("top-k", ()))
+                self._pointers = self._verified_pointers()
         except BaseException:
             self.close()
             raise
@@ -93,6 +97,12 @@ class StoreFile(Closing):
         self._file.close()
 
     # -- reading ----------------------------------------------------------------------------------
+
+    @property
+    def indptr(self) -> NDArray[np.int64]:
+        """Row pointers (K+1,) of the neighbourhoods."""
+        self.dataset("/neighbourhoods/indptr")
+        return self._pointers
 
     def size(self, symbol: str) -> int:
         """Return the value of a shape symbol of the format, such as "K" or "D"."""
@@ -252,7 +262,7 @@ class StoreFile(Closing):
 
     def _verify_sizes(self) -> None:
         for symbol, least in LEAST.items():
-            if self.size(symbol) < least:
+            if self._symbols.values.get(symbol, least) < least:
                 raise StoreError(
                     f"{self.path}: {symbol} is {self.size(symbol)}, at least {least} is needed"
                 )

@@ -86,14 +86,22 @@ class Entry:
         return self.path.rpartition("/")[2]
 
 
+_ROWS, _SPACE = "rows", "space"
+
 GROUPS: tuple[Group, ...] = (
     Group("/", attributes=("fieldcorr-format", "fieldcorr-status")),
     Group("/contacts"),
     Group("/leadfield"),
     Group("/mesh", presence="mesh"),
-    Group("/configurations"),
-    Group("/correlation"),
-    Group("/neighbourhoods", ("csr_matrix", "0.1.0"), attributes=("shape", "threshold", "top-k")),
+    Group("/space", presence="space"),
+    Group("/configurations", presence="rows"),
+    Group("/correlation", presence="rows"),
+    Group(
+        "/neighbourhoods",
+        ("csr_matrix", "0.1.0"),
+        presence="rows",
+        attributes=("shape", "threshold", "top-k"),
+    ),
     Group("/provenance"),
 )
 
@@ -111,14 +119,18 @@ ENTRIES: tuple[Entry, ...] = (
     Entry("/mesh/cells", "<i4", ("T", "4"), "1", "vertices of the tetrahedra", "mesh"),
     Entry("/mesh/tags", "<i4", ("T",), "1", "tissue number of each tetrahedron", "mesh"),
     Entry("/mesh/tissues", TEXT, ("S",), "", "tissue names, by number", "mesh"),
-    Entry("/configurations/id", "<i8", ("K",), "1", "ternary code, strictly ascending"),
-    Entry("/configurations/polarity", "|i1", ("K", "E"), "1", "-1 cathode, 0 off, +1 anode"),
-    Entry("/configurations/current", "<f8", ("K", "E"), "A", "delivered for a unit drive"),
-    Entry("/correlation/embedding", "<f8", ("K", "R"), "1", "unit rows z_i; r_ij = z_i . z_j"),
+    Entry("/space/allowed", "|i1", ("E", "3"), "1", "may be off, +, -", _SPACE, since="1.1"),
+    Entry("/space/limits", "<i8", ("6",), "1", "least and most of a kind", _SPACE, since="1.1"),
+    Entry("/configurations/id", "<i8", ("K",), "1", "ternary code, strictly ascending", _ROWS),
+    Entry("/configurations/polarity", "|i1", ("K", "E"), "1", "-1 cathode, 0 off, +1 anode", _ROWS),
+    Entry("/configurations/current", "<f8", ("K", "E"), "A", "delivered for a unit drive", _ROWS),
+    Entry("/correlation/embedding", "<f8", ("K", "R"), "1", "unit rows; r_ij = z_i . z_j", _ROWS),
     Entry("/correlation/matrix", "<f4", ("K", "K"), "1", "r", "matrix", streamed=True),
-    Entry("/neighbourhoods/indptr", "<i8", ("K+1",), "1", "row i is indptr[i]:indptr[i+1]"),
-    Entry("/neighbourhoods/indices", "<i8", ("Q",), "1", "neighbours, ascending", streamed=True),
-    Entry("/neighbourhoods/data", "<f4", ("Q",), "1", "r of each neighbour", streamed=True),
+    Entry("/neighbourhoods/indptr", "<i8", ("K+1",), "1", "row i is indptr[i]:indptr[i+1]", _ROWS),
+    Entry(
+        "/neighbourhoods/indices", "<i8", ("Q",), "1", "neighbours, ascending", _ROWS, streamed=True
+    ),
+    Entry("/neighbourhoods/data", "<f4", ("Q",), "1", "r of each neighbour", _ROWS, streamed=True),
     Entry("/provenance/model", TEXT, (), "", "text of the model file"),
     Entry("/provenance/device", TEXT, (), "", "JSON: the device, contact by contact"),
     Entry("/provenance/origin", TEXT, (), "", "JSON: hashes of model and meshes, versions"),
@@ -158,8 +170,9 @@ RECORDS: Mapping[str, Any] = {
 """Form of the JSON texts of /provenance: a dict names the keys that must be there, a list of one
 the form of every item, a tuple several forms of which one must fit."""
 
-FAMILIES = ("area", "matrix", "mesh")
-"""Datasets of a family are all present or all absent: a slim store has no "mesh"."""
+FAMILIES = ("area", "matrix", "mesh", "rows", "space")
+"""Datasets of a family are all present or all absent: a slim store has no "mesh". Configurations
+are listed in "rows" or defined by "space": a store has one of the two."""
 
 
 def select(families: Iterable[str]) -> Iterator[Entry]:

@@ -9,7 +9,9 @@ methods that need them.
 """
 
 import hashlib
+import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from functools import cached_property
 from itertools import pairwise
 from operator import index
@@ -22,17 +24,30 @@ from numpy.typing import ArrayLike, NDArray
 from fieldcorr.correlation.numbers import whole_number
 from fieldcorr.errors import ConfigurationError, StoreError
 from fieldcorr.store.file import StoreFile
+from fieldcorr.store.lazy import LazyRows
 
 if TYPE_CHECKING:
+    from fieldcorr.configurations.space import ProductSpace
+    from fieldcorr.correlation.sources import CorrelationSource
     from fieldcorr.correlation.tiles import PackedEmbedding
+    from fieldcorr.correlation.whole import WholeSource
     from fieldcorr.store.field import FieldReader
 
 LEVELS = (0.0, 0.3, 0.5, 0.9)
 """Values of r above which ``info`` counts neighbours, in so many rows:"""
 
 SAMPLED_ROWS = 256
+WHOLE_ROWS = 4
+"""... of configurations that are not listed."""
 
 _IDENTITY = ("/contacts/name", "/configurations/polarity", "/correlation/embedding")
+_WHOLE_IDENTITY = (
+    "/contacts/name",
+    "/space/allowed",
+    "/space/limits",
+    "/leadfield/gram",
+    "/leadfield/admittance",
+)
 
 
 def open_store(path: str | Path) -> "Store":
@@ -49,7 +64,7 @@ class Store(StoreFile):
 
     def __len__(self) -> int:
         """Return the number of configurations K."""
-        return self.size("K")
+        return len(self.space) if self.is_whole else self.size("K")
 
     def __repr__(self) -> str:
         return f"Store({str(self.path)!r}: {len(self)} configurations, rank {self.rank})"
@@ -65,9 +80,17 @@ class Store(StoreFile):
     # -- what it holds --------------------------------------------------------------------------
 
     @property
+    def is_whole(self) -> bool:
+        """Whether configurations are defined by rules and not listed: r is computed when asked."""
+        return "space" in self.families
+
+    @cached_property
     def rank(self) -> int:
-        """Number of columns R of the embedding."""
-        return self.size("R")
+        """Number of columns R of the embedding, or that one would have."""
+        if not self.is_whole:
+            return self.size("R")
+        rank: int = np.linalg.matrix_rank(self.gram - self.gram.mean(axis=0), tol=1e-14)
+        return rank
 
     @property
     def has_matrix(self) -> bool:
@@ -82,15 +105,19 @@ class Store(StoreFile):
     @property
     def nnz(self) -> int:
         """Number of stored neighbours, over all rows."""
-        return self.size("Q")
+        return 0 if self.is_whole else self.size("Q")
 
     @cached_property
     def hash(self) -> str:
         """Sha256 of what a duel depends on: contacts, configurations and embedding.
 
-        Made from the recorded digests, which are compared with the data when that is read.
+        Made from the recorded digests, which are compared with the data when that is read. Where
+        configurations are not listed: contacts, space, matrices of the contacts, drive.
         """
-        parts = [self.digests.get(name, "") for name in _IDENTITY]
+        names = _WHOLE_IDENTITY if self.is_whole else _IDENTITY
+        parts = [self.digests.get(name, "") for name in names]
+        if self.is_whole:
+            parts.append(json.dumps(self.record("settings")["drive"], sort_keys=True))
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
     @cached_property
@@ -104,24 +131,57 @@ class Store(StoreFile):
         return self.array("/contacts/position")
 
     @cached_property
-    def polarity(self) -> NDArray[np.int8]:
-        """(K, E): -1 cathode, 0 off, +1 anode."""
+    def polarity(self) -> Any:
+        """(K, E): -1 cathode, 0 off, +1 anode; lazy rows where configurations are not listed."""
+        if self.is_whole:
+            return LazyRows(len(self), self.space.polarity)
         return self.array("/configurations/polarity")
 
     @cached_property
-    def ids(self) -> NDArray[np.int64]:
-        """(K,) ternary codes, ascending."""
+    def ids(self) -> Any:
+        """(K,) ternary codes, ascending; lazy as :attr:`polarity`."""
+        if self.is_whole:
+            from fieldcorr.configurations.text import configuration_ids
+
+            return LazyRows(len(self), lambda rows: configuration_ids(self.space.polarity(rows)))
         return self.array("/configurations/id")
 
     @cached_property
-    def current(self) -> NDArray[np.float64]:
-        """(K, E) A that each contact delivers for a unit drive."""
+    def current(self) -> Any:
+        """(K, E) A that each contact delivers for a unit drive; lazy as :attr:`polarity`."""
+        if self.is_whole:
+            circuit = self.source.whole.circuit
+            return LazyRows(len(self), lambda rows: circuit.currents(self.space.polarity(rows)))
         return self.array("/configurations/current")
 
     @cached_property
     def embedding(self) -> NDArray[np.float64]:
-        """(K, R) unit rows with r_ij = z_i . z_j."""
+        """(K, R) unit rows with r_ij = z_i . z_j; none where configurations are not listed."""
+        if self.is_whole:
+            raise StoreError(
+                f"{self.path}: {len(self):,} configurations are defined by rules: there is no "
+                "embedding of them; ask for row, nearest, neighbours(top=) or kappa_tau"
+            )
         return self.array("/correlation/embedding")
+
+    @cached_property
+    def space(self) -> "ProductSpace":
+        """The configurations, where they are defined by rules and not listed."""
+        from fieldcorr.configurations.space import checked_space
+
+        return checked_space(self.array("/space/allowed"), self.array("/space/limits"), self.path)
+
+    @cached_property
+    def source(self) -> "WholeSource":
+        """Where r comes from if configurations are not listed; tables are built at first use."""
+        from fieldcorr.correlation.whole import Circuit, Whole, WholeSource
+
+        settings = self.record("settings")
+        if settings["measure"]["kind"] == "magnitude":
+            raise StoreError(f"{self.path}: |E| has no Gram matrix that could define r")
+        drive = settings["drive"]
+        circuit = Circuit(self.gram, self.admittance, drive["mode"], drive["fractions"])
+        return WholeSource(Whole(self.space, circuit), store=self)
 
     @cached_property
     def gram(self) -> NDArray[np.float64]:
@@ -137,28 +197,45 @@ class Store(StoreFile):
 
     @cached_property
     def texts(self) -> Sequence[str]:
-        """Text form of every configuration, such as "0- 5+ 11+"."""
+        """Text form of every configuration, such as "0- 5+ 11+"; lazy as :attr:`polarity`."""
         from fieldcorr.configurations.text import format_configuration
 
-        return [format_configuration(row, self.contact_names) for row in self.polarity]
+        def make(rows: NDArray[np.int64]) -> list[str]:
+            return [format_configuration(row, self.contact_names) for row in self.polarity[rows]]
+
+        return LazyRows(len(self), make) if self.is_whole else make(np.arange(len(self)))
 
     def index_of(self, configuration: str | int) -> int:
         """Return the row of a configuration given by its text; a row number stays what it is."""
         if not isinstance(configuration, str):
             return self.checked_row(configuration)
-        from fieldcorr.configurations.text import configuration_ids, parse_configuration
+        from fieldcorr.configurations.text import parse_configuration
 
-        polarity = parse_configuration(configuration, self.contact_names)
-        row = int(np.searchsorted(self.ids, code := configuration_ids(polarity[None])[0]))
-        if row == len(self) or self.ids[row] != code:
+        row = self.row_of_polarity(parse_configuration(configuration, self.contact_names))
+        if row < 0:
             raise ConfigurationError(f"{self.path}: {configuration!r} is not in this store")
         return row
+
+    def row_of_polarity(self, polarity: NDArray[np.int8]) -> int:
+        """Return the row of a polarity (E,), -1 if there is none."""
+        if self.is_whole:
+            return int(self.space.rows(polarity[None])[0])
+        from fieldcorr.configurations.text import configuration_ids
+
+        row = int(np.searchsorted(self.ids, code := configuration_ids(polarity[None])[0]))
+        return row if row < len(self) and self.ids[row] == code else -1
 
     def rows_of_ids(self, ids: ArrayLike) -> NDArray[np.int64]:
         """Return the rows (N,) of configurations given by their ternary codes (N,)."""
         codes = np.atleast_1d(np.asarray(ids))
-        rows = np.minimum(np.searchsorted(self.ids, codes), len(self) - 1)
-        absent = codes[self.ids[rows] != codes]
+        if self.is_whole:
+            from fieldcorr.configurations.text import polarities
+
+            rows = self.space.rows(polarities(codes, len(self.contact_names)))
+            absent = codes[rows < 0]
+        else:
+            rows = np.minimum(np.searchsorted(self.ids, codes), len(self) - 1)
+            absent = codes[self.ids[rows] != codes]
         if absent.size:
             raise ConfigurationError(f"{self.path}: id {absent[0]} is not in this store")
         return rows
@@ -174,6 +251,8 @@ class Store(StoreFile):
     def rows(self, start: int, stop: int) -> NDArray[np.float32]:
         """Return rows ``start:stop`` of r, (stop - start, K): from the matrix or the embedding."""
         first, last = self._checked_range(start, stop)
+        if self.is_whole:
+            return self.source.rows(range(first, last))
         if not self.has_matrix:
             from fieldcorr.correlation.tiles import correlation_rows
 
@@ -190,10 +269,30 @@ class Store(StoreFile):
             )
         return r
 
-    def neighbours(self, i: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Return the neighbours of configuration i, ascending, and their r."""
+    def neighbours(
+        self, i: int, *, top: int | None = None
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Return the neighbours of configuration i, ascending, and their r.
+
+        Those that are stored; where configurations are not listed, all with r > 0. With ``top``
+        only so many, those of largest r.
+        """
         number = self.checked_row(i)
-        return self.neighbour_rows(number, number + 1)
+        if not self.is_whole:
+            indices, r = self.neighbour_rows(number, number + 1)
+        elif top is None:
+            r = self.row(number)
+            r[number] = 0.0
+            indices = np.flatnonzero(r > 0.0)
+            r = r[indices]
+        else:
+            indices, r = self.nearest(number, top)
+            indices, r = indices[r > 0.0], r[r > 0.0]
+        if top is None:
+            return indices, r
+        best = np.argsort(-r, kind="stable")[:top]
+        ascending = best[np.argsort(indices[best])]
+        return indices[ascending], r[ascending]
 
     def neighbour_rows(
         self, start: int, stop: int
@@ -226,23 +325,44 @@ class Store(StoreFile):
         if problem:
             raise StoreError(f"{self.path}: damaged: {problem} in row {row}")
 
-    def nearest(self, i: int, n: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Return the n configurations of largest r with i, itself left out, best first, and r.
+    def nearest(
+        self, configuration: int | str, n: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Return the n rows of largest r with a configuration, itself left out, best first, and r.
 
-        Of equal r the lower row comes first.
+        A row number or a text, which need not be a row of the store. Of equal r the lower row
+        comes first.
         """
-        number = self.checked_row(i)
+        from fieldcorr.configurations.text import parse_configuration
+
         count = whole_number(n, f"{self.path}: nearest", ConfigurationError)
-        r = self.row(number)
+        if not isinstance(configuration, str):
+            number = self.checked_row(configuration)
+        else:
+            polarity = parse_configuration(configuration, self.contact_names)
+            number = self.row_of_polarity(polarity)
+            if self.is_whole and number < 0:
+                return self.source.whole.nearest(polarity, count)
+        if self.is_whole:
+            return self.source.nearest(number, count)
+        r = self.row(number) if number >= 0 else self._r_of(self.currents_of(configuration))
         order = np.argsort(-r, kind="stable")
         best = order[order != number][:count]
         return best, r[best]
+
+    def _r_of(self, current: NDArray[np.float64]) -> NDArray[np.float32]:
+        """Return r of contact currents (E,) with every row, from the Gram matrix."""
+        if self.record("settings")["measure"]["kind"] == "magnitude":
+            raise ConfigurationError(f"{self.path}: r of |E| is known for the rows of a store only")
+        every, lead = self.current, self.gram @ current
+        norms = np.sqrt(np.einsum("ke,ef,kf->k", every, self.gram, every) * (current @ lead))
+        return np.asarray(np.clip(every @ lead / norms, -1.0, 1.0), dtype=np.float32)
 
     def kappa_tau(self, winner: int, loser: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return what a duel tells about every configuration: (kappa, tau), each (K,)."""
         from fieldcorr.correlation.sources import RowSource
 
-        rows = RowSource(self.row, len(self))
+        rows: CorrelationSource = self.source if self.is_whole else RowSource(self.row, len(self))
         return rows.kappa_tau(self.checked_row(winner), self.checked_row(loser))
 
     # -- fields -----------------------------------------------------------------------------------
@@ -281,6 +401,8 @@ class Store(StoreFile):
     @cached_property
     def info(self) -> dict[str, Any]:
         """What a person wants to know, as plain values."""
+        from fieldcorr.store.diversity import diversity
+
         settings, solver = self.record("settings"), self.record("solver")
         return {
             "path": str(self.path),
@@ -297,10 +419,12 @@ class Store(StoreFile):
             "region": settings["region"],
             "matrix": self.has_matrix,
             "fields": self.has_fields,
+            "table_bytes": self.source.whole.table_bytes if self.is_whole else 0,
             "threshold": self.threshold,
             "top_k": self.top_k,
             "neighbours_stored": self.nnz,
             "neighbours_per_row": self._neighbour_counts(),
+            "diversity": None if self.is_whole else asdict(diversity(self)),
             "solver": settings["solver"],
             "largest_residual": float(np.max(solver["residuals"])),
             "identities": solver["identities"],
@@ -311,9 +435,8 @@ class Store(StoreFile):
 
     def _neighbour_counts(self) -> dict[str, float]:
         """Return the mean number of neighbours above each level, over evenly spread rows."""
-        rows = np.unique(
-            np.linspace(0, len(self) - 1, min(len(self), SAMPLED_ROWS)).astype(np.int64)
-        )
+        count = WHOLE_ROWS if self.is_whole else min(len(self), SAMPLED_ROWS)
+        rows = np.unique(np.linspace(0, len(self) - 1, count).astype(np.int64))
         totals = np.zeros(len(LEVELS))
         for row in rows:
             r = self.row(int(row))

@@ -43,14 +43,18 @@ def write_store(
 ) -> None:
     """Build the store in its locked work folder and give it its name.
 
-    ``values`` holds every dataset that is neither streamed nor made here, ``key`` the code and
+    ``values`` holds every dataset that is neither streamed nor made here; without an embedding,
+    configurations are not listed and nothing is streamed. ``key`` is the code and
     versions that compute r: blocks that were left by others are made again. ``run`` is called at
     the end for the record of this run, the only bytes that differ between runs.
     """
     chosen = options or Options()
-    embedding = np.ascontiguousarray(values["/correlation/embedding"], dtype=np.float64)
+    embedding = values.get("/correlation/embedding")
     with writing(folder.output, StoreError), kernel_threads(chosen.threads):
-        blocks = Blocks(embedding, chosen, folder.path, key=key)
+        blocks = None
+        if embedding is not None:
+            rows = np.ascontiguousarray(embedding, dtype=np.float64)
+            blocks = Blocks(rows, chosen, folder.path, key=key)
         folder.draft.unlink(missing_ok=True)
         with QuietFile(folder.draft) as disk:
             # No cache of chunks: they are written whole, and would only be copied once more.
@@ -94,27 +98,28 @@ class Writer:
     disk: QuietFile
     folder: WorkFolder
     values: dict[str, Any]
-    blocks: Blocks
+    blocks: Blocks | None
     options: Options
     progress: Progress
 
     def write(self) -> dict[str, str]:
         """Write everything and return the digest of each dataset."""
-        count = len(self.values["/correlation/embedding"])
+        blocks = self.blocks
+        count = 0 if blocks is None else len(self.values["/correlation/embedding"])
         need = sum(np.asarray(v).nbytes for v in self.values.values() if not isinstance(v, str))
         require_space(self.folder, need + (4 * count**2 if self.options.matrix else 0))
         digests: dict[str, str] = {}
         for group in layout.GROUPS[1:]:
-            if group.path == "/neighbourhoods":
-                digests |= self._matrix(count)
-                self.values["/neighbourhoods/indptr"] = self.blocks.pointers
+            if group.path == "/neighbourhoods" and blocks is not None:
+                digests |= self._matrix(count, blocks)
+                self.values["/neighbourhoods/indptr"] = blocks.pointers
             members = [e for e in layout.ENTRIES if e.group == group.path]
             present = [e for e in members if e.path in self.values]
             if present:
                 _describe(self.file.create_group(group.path), group.encoding)
             digests |= {entry.path: self._array(entry) for entry in present}
-            if group.path == "/neighbourhoods":
-                digests |= self._neighbours(count)
+            if group.path == "/neighbourhoods" and blocks is not None:
+                digests |= self._neighbours(count, blocks)
         return digests
 
     def _array(self, entry: Entry) -> str:
@@ -124,16 +129,16 @@ class Writer:
             item[...] = array
         return digest_array(entry, array)
 
-    def _matrix(self, count: int) -> dict[str, str]:
+    def _matrix(self, count: int, blocks: Blocks) -> dict[str, str]:
         """Make all rows of r, and write them if they are wanted."""
-        rows = self.blocks.rows(self.progress)
+        rows = blocks.rows(self.progress)
         if self.options.matrix:
             return self._stream(["/correlation/matrix"], (count, count), ((r,) for r in rows))
         for _ in rows:
             pass
         return {}
 
-    def _neighbours(self, count: int) -> dict[str, str]:
+    def _neighbours(self, count: int, blocks: Blocks) -> dict[str, str]:
         listed = int(self.values["/neighbourhoods/indptr"][-1])
         require_space(self.folder, 12 * listed)
         attributes = self.file["/neighbourhoods"].attrs
@@ -142,7 +147,7 @@ class Writer:
         attributes["top-k"] = np.int64(self.options.top_k)
         self.progress("to disk", 0.0)
         names = ["/neighbourhoods/indices", "/neighbourhoods/data"]
-        return self._stream(names, (listed,), self.blocks.neighbours(), stage="to disk")
+        return self._stream(names, (listed,), blocks.neighbours(), stage="to disk")
 
     def _stream(
         self,

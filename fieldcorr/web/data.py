@@ -29,7 +29,7 @@ def page_data(store: "Store") -> dict[str, Any]:
     """Return what every page draws from."""
     settings, layout = store.record("settings"), layout_of(store)
     rows = spread_rows(len(store), MOST_ROWS)
-    flat = MM * layout.corners[:, :, [0, 2]]
+    flat, body = layout.stretched(1.0)  # to scale
     return {
         "model": str(settings["model"]),
         "measure": settings["measure"]["kind"],
@@ -37,8 +37,8 @@ def page_data(store: "Store") -> dict[str, Any]:
         "drive": settings["drive"],
         "names": list(layout.names),
         "case": CASE if layout.has_case else None,
-        "corners": [None if np.isnan(c).any() else c.tolist() for c in flat],
-        "body": None if layout.body is None else (MM * layout.body).tolist(),
+        "corners": [None if np.isnan(c).any() else (MM * c).tolist() for c in flat],
+        "body": None if body is None else (MM * body).tolist(),
         "admittance": store.admittance.tolist(),
         "resistance": np.linalg.pinv(store.admittance, hermitian=True).tolist(),
         "gram": store.gram.tolist(),

@@ -11,6 +11,8 @@ import pytest
 import fieldcorr
 from fieldcorr.batch import fields, plan, plan_batch, precompute
 from fieldcorr.batch.embed import drive_currents, embed
+from fieldcorr.batch.plan import bytes_for
+from fieldcorr.configurations.space import ProductSpace
 from fieldcorr.errors import ConfigurationError, CorrelationError, MeshError, StoreError
 from fieldcorr.leadfield import LeadField
 from fieldcorr.model import Model
@@ -218,15 +220,54 @@ def test_counts_are_known_before_anything_is_computed(bundled_model: Model) -> N
     everything = plan_batch(bundled_model.replace({"configurations.preset": "all"}))
     assert everything.configurations == 3**16 - 2 * 2**16 + 1
     assert not everything.matrix
+    assert found.table_bytes == 0
+    assert 4.2e8 < everything.table_bytes < 4.4e8
 
 
-def test_more_than_can_be_compared_is_refused_at_once(
-    bundled_model: Model, cache: Path, tmp_path: Path
+@pytest.mark.parametrize("mode", ["voltage", "current"])
+def test_all_configurations_are_defined_and_not_listed(
+    bundled_model: Model, store: Store, cache: Path, tmp_path: Path, mode: str
 ) -> None:
-    everything = bundled_model.replace({"configurations.preset": "all"})
-    with pytest.raises(ConfigurationError, match="42,915,650 configurations; all pairs"):
+    everything = bundled_model.replace({"configurations.preset": "all", "drive.mode": mode})
+    with precompute(everything, tmp_path / "a.h5", mesh="tiny", cache=cache) as whole:
+        assert len(whole) == 42_915_650
+        assert whole.path.stat().st_size < store.path.stat().st_size
+        rows = whole.rows_of_ids(store.ids)
+        np.testing.assert_array_equal(whole.polarity[rows], store.polarity)
+        assert whole.index_of(store.texts[77]) == rows[77]
+        assert whole.texts[rows[77]] == store.texts[77]
+        if mode == "voltage":
+            np.testing.assert_array_equal(whole.current[rows], store.current)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"measure.kind": "magnitude"}, r"42,915,650 configurations, but \|E\| is not linear"),
+        ({"configurations.connected": ["cathodes"]}, "left only by rules about single contacts"),
+        ({"configurations.exclude": ["0- 5+"]}, "not by .*include or exclude"),
+    ],
+)
+def test_what_is_too_many_to_list_and_cannot_be_defined_is_refused(
+    bundled_model: Model, changes: dict[str, Any], message: str, cache: Path, tmp_path: Path
+) -> None:
+    everything = bundled_model.replace({"configurations.preset": "all", **changes})
+    with pytest.raises(ConfigurationError, match=message):
         precompute(everything, tmp_path / "a.h5", mesh="tiny", cache=cache)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_spaces_beyond_memory_are_refused_with_count_and_bytes(
+    bundled_model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contacts = np.ones((32, 3), dtype=np.bool_)
+    assert bytes_for(ProductSpace(contacts, (1, 32, 1, 32, 0, 32)), 3**32, "voltage") > 1e16
+    monkeypatch.setattr(plan, "MOST_TABLE_BYTES", 10**8)
+    everything = bundled_model.replace({"configurations.preset": "all"})
+    with pytest.raises(
+        ConfigurationError, match=r"42,915,650 .* 4\d\d,\d+,\d+ bytes .* active_max"
+    ):
+        plan_batch(everything)
 
 
 def test_the_progress_runs_through_the_stages(

@@ -54,3 +54,27 @@ def test_bad_change_is_exit_code_2(change: str, expected: str) -> None:
     assert done.stderr.startswith("fieldcorr: error: ")
     assert done.stderr.count("\n") == 1
     assert expected in done.stderr
+
+
+def test_a_picture_is_drawn_and_not_replaced(tmp_path: Path) -> None:
+    picture = tmp_path / "anatomy.png"
+    assert run("--plot", str(picture)).exit_code == 0
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    again = run("--plot", str(picture))
+    assert again.exit_code == 2
+    assert "exists already" in again.stderr
+
+
+def test_what_does_not_fit_is_drawn_and_refused(tmp_path: Path) -> None:
+    picture = tmp_path / "misfit.svg"
+    done = run("--set", "array.gap_to_dura_mm=1.5", "--plot", str(picture))
+    assert done.exit_code == 2
+    assert picture.exists()
+    assert "0.21 mm outside geometry.canal" in done.stderr
+    assert "array.gap_to_dura_mm = 1.2 or geometry.canal.depth_mm = 20.1" in done.stderr
+
+
+def test_an_unknown_kind_of_picture_is_refused_first(tmp_path: Path) -> None:
+    done = run("--plot", str(tmp_path / "anatomy.xyz"))
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "pictures end in" in done.stderr

@@ -12,6 +12,8 @@ from fieldcorr.correlation.sources import EmbeddingSource
 from fieldcorr.correlation.tiles import (
     correlation_rows,
     index_dtype,
+    largest_neighbours,
+    narrow_embedding,
     neighbour_counts,
     neighbour_fill,
     pack_embedding,
@@ -210,3 +212,35 @@ def test_wrong_input_is_named() -> None:
         neighbour_fill(rows, 0, np.array([1, 2, 3]))
     with pytest.raises(CorrelationError, match="do not fit"):
         neighbour_fill(rows, 0, np.ones(4, np.int64), data=np.empty(9, np.float32))
+
+
+def assert_largest(z: NDArray[np.float64], threshold: float, top: int, start: int = 0) -> None:
+    """Compare the search with both passes over rows of r."""
+    counts, columns, r = largest_neighbours(
+        narrow_embedding(z), start, len(z), top=top, threshold=threshold
+    )
+    rows = correlation_rows(z, start, len(z))
+    want = neighbour_counts(rows, start, threshold=threshold, top=top)
+    indices, data = neighbour_fill(rows, start, want, threshold=threshold, top=top)
+    np.testing.assert_array_equal(counts, want)
+    np.testing.assert_array_equal(columns, indices)
+    np.testing.assert_array_equal(r, data)
+
+
+@given(embeddings(least=1), st.sampled_from([-1.0, 0.0, 0.3, 0.99]), st.integers(1, 50), st.data())
+def test_the_search_finds_the_largest(
+    z: NDArray[np.float64], threshold: float, top: int, data: st.DataObject
+) -> None:
+    assert_largest(z, threshold, top, data.draw(st.integers(0, len(z))))
+
+
+@pytest.mark.parametrize("copies", [1, 2, 40])
+@pytest.mark.parametrize("top", [1, 64])
+def test_the_search_finds_the_largest_of_many(copies: int, top: int) -> None:
+    """More than one panel, ties within float32, and more equal ones than there is room for."""
+    rng = np.random.default_rng(copies)
+    z = rng.standard_normal((13_000 // copies, 7)) * 0.6 ** np.arange(7)
+    z[: len(z) // 2] = z[0] + 1e-5 * z[: len(z) // 2]
+    z = np.repeat(z / np.linalg.norm(z, axis=1)[:, None], copies, axis=0)
+    assert_largest(z, 0.0, top, len(z) - 300)
+    assert_largest(z[: len(z) // 2 + 300], 0.0, top, len(z) // 2 - 100)

@@ -123,3 +123,20 @@ def test_every_key_of_a_model_file_is_shown(site: Path) -> None:
     assert [
         key for key in keys if f"<code>{key}</code>" not in text and f".{key}" not in text
     ] == []
+
+
+def test_search_needs_no_server(site: Path) -> None:
+    """Opened from the disk, the index comes as a script and the worker as a frame."""
+    assert (
+        (site / "search/search_index.js").read_text(encoding="utf-8").startswith("var __index = ")
+    )
+    for page in pages(site):
+        assert "iframe-worker.js" in page.read_text(encoding="utf-8")
+
+
+def test_notebooks_are_shown_with_their_pictures(site: Path) -> None:
+    for path in (ROOT / "notebooks").glob("*.ipynb"):
+        text = (site / "notebooks" / f"{path.stem}.html").read_text(encoding="utf-8")
+        pictures = re.findall(r'<img[^>]+src="([^"]+)"', text)
+        assert pictures
+        assert [name for name in pictures if not (site / "notebooks" / name).is_file()] == []

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from fieldcorr import plot
 from tests.docs.conftest import ROOT
 
 PAGE = "a\n\n<!-- table: scripts/x --fast -->\n\n| old |\n\n<!-- end of table -->\n\nb\n"
@@ -63,3 +64,27 @@ def test_readme_links_lead_somewhere() -> None:
     targets = [t for t in re.findall(r"\]\(([^)#]+)", text) if "://" not in t]
     assert len(targets) > 8
     assert [target for target in targets if not Path(ROOT / target).is_file()] == []
+
+
+def test_the_readme_is_read_in_a_minute() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.split()) <= 900
+    assert sum(line.startswith("|") for line in text.splitlines()) <= 2 + 10
+    assert len(re.findall(r"!\[", text)) == 1
+
+
+def test_the_gallery_shows_every_plot() -> None:
+    text = (ROOT / "docs/gallery.md").read_text(encoding="utf-8")
+    assert [name for name in plot.__all__ if f"plot.{name}(" not in text] == []
+    pictures = re.findall(r'\]\((images/[^)]+)\)|data="(images/[^"]+)"', text)
+    saved = set(re.findall(r'"([\w-]+\.(?:png|svg))"', text)) | {
+        f"scene-{what}.png" for what in ("cord", "isosurfaces", "slice")
+    }
+    shown = {Path(a or b).name for a, b in pictures}
+    assert shown == saved
+    assert [a or b for a, b in pictures if not (ROOT / "docs" / (a or b)).is_file()] == []
+
+
+def test_notebooks_name_no_temporary_folder() -> None:
+    for path in (ROOT / "notebooks").glob("*.ipynb"):
+        assert "/tmp/" not in path.read_text(encoding="utf-8")

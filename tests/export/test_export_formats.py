@@ -1,7 +1,9 @@
 """What other programs read from an export."""
 
 import csv
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import meshio
 import numpy as np
@@ -14,9 +16,10 @@ from fieldcorr import export
 from fieldcorr.cli import build_app
 from fieldcorr.elements import basis
 from fieldcorr.errors import ConfigurationError, ExportError, MissingExtraError, StoreError
-from fieldcorr.export import export_store, vtk_cells
+from fieldcorr.export import export_store
+from fieldcorr.export.vtk import activating, vtk_cells
 from fieldcorr.store import Options, Store, open_store
-from tests.store.synthetic import make_store, values
+from tests.store.synthetic import make_store, values, whole_values
 
 
 @pytest.fixture(scope="module")
@@ -27,20 +30,42 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 @pytest.mark.parametrize("ending", [".vtu", ".xdmf"])
 def test_fields_for_paraview(ending: str, store: Store, tmp_path: Path) -> None:
+    pyvista = pytest.importorskip("pyvista")
     path = tmp_path / f"field{ending}"
     texts = ["0- 1+", "0+ 2- 4-"]
     files = export_store(store, path, configurations=texts)
-    assert files[-1] == path if ending == ".xdmf" else files == [path]
-    mesh = meshio.read(path)
-    nodes = store.fields.volume.space.points
-    np.testing.assert_allclose(mesh.points, nodes, atol=1e-12)
+    assert path in files
+    assert path.with_name(f"field-contacts{ending}") in files
+    grid = pyvista.read(path)
+    space = store.fields.volume.space
+    np.testing.assert_allclose(grid.points, space.points, atol=1e-12)
+    middle = space.centroids(np.arange(len(space.cells)))
     for text in texts:
-        found = mesh.point_data[f"potential {text} (V)"]
-        np.testing.assert_allclose(found, store.potential(text, nodes), rtol=1e-9, atol=1e-9)
-    assert path.read_text().endswith("potentials in V, 0 = mean over the compared region -->\n")
-    assert mesh.cells[0].type == "tetra10"
-    np.testing.assert_array_equal(mesh.cell_data["tissue"][0], store.array("/mesh/tags"))
+        found = grid.point_data[f"potential {text} (V)"]
+        np.testing.assert_allclose(found, store.potential(text, space.points), rtol=1e-9, atol=1e-9)
+        field = store.fields.field_of(text).electric_field(middle)
+        np.testing.assert_allclose(grid.cell_data[f"E {text} (V/m)"], field, rtol=1e-9)
+    end = path.read_text().splitlines()[-1]
+    assert end.endswith("potentials in V, 0 = mean over the compared region -->")
+    assert all(name in end for name in space.mesh.tissues)
+    assert (grid.celltypes == 24).all()
+    np.testing.assert_array_equal(grid.cell_data["tissue"], store.array("/mesh/tags"))
+    if ending == ".vtu":
+        numbers = [int(grid.field_data[f"tissue {name}"][0]) for name in space.mesh.tissues]
+        assert numbers == list(range(len(numbers)))
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted(f.name for f in files)
+
+
+def test_the_activating_function_is_the_second_difference(store: Store) -> None:
+    field = store.fields.field_of("0- 1+")
+    space = field.space
+    found = activating(store, field)
+    cell = int(np.flatnonzero(np.isfinite(found))[0])
+    point = space.vertices[space.cells[cell]].mean(axis=0)
+    step = np.array([0.0, 0.0, 1e-3])
+    ends = np.stack([point + step, point, point - step])
+    ahead, here, behind = store.potential("0- 1+", ends)
+    assert found[cell] == pytest.approx((ahead - 2 * here + behind) / 1e-6)
 
 
 def test_edge_nodes_are_where_vtk_expects_them(store: Store) -> None:
@@ -203,7 +228,7 @@ def test_a_missing_package_is_named(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
-    with pytest.raises(MissingExtraError, match=r"pip install fieldcorr\[export\]"):
+    with pytest.raises(MissingExtraError, match="needs pyarrow, which is not installed"):
         export_store(store, tmp_path / "a.parquet")
 
 
@@ -212,6 +237,32 @@ def test_the_command(store: Store, tmp_path: Path) -> None:
     arguments = ["export", str(store.path), str(path), "-c", "0- 1+", "-c", "2+ 3-"]
     result = CliRunner().invoke(build_app(), arguments)
     assert result.exit_code == 0, result.output
-    assert result.output.strip() == str(path)
+    assert result.output.split() == [str(tmp_path / "field-contacts.vtu"), str(path)]
     assert len(meshio.read(path).point_data) == 2
     assert CliRunner().invoke(build_app(), arguments).exit_code == 2
+
+
+@pytest.mark.parametrize("kind", [values, whole_values])
+def test_chosen_rows(kind: Callable[[], dict[str, Any]], tmp_path: Path) -> None:
+    texts = ["0- 1+", "1- 2+ 4+", "0+ 3-"]
+    with open_store(make_store(tmp_path / "s.h5", kind())) as store:
+        rows = [store.index_of(text) for text in texts]
+        tables = {}
+        for table in ("configurations", "matrix", "neighbourhoods"):
+            path = tmp_path / f"{table}.csv"
+            export_store(store, path, configurations=texts, table=table, top=4)
+            with path.open(newline="") as file:
+                tables[table] = list(csv.DictReader(file))
+        assert [line["configuration"] for line in tables["configurations"]] == texts
+        assert [int(line["row"]) for line in tables["configurations"]] == rows
+        for row, line in zip(rows, tables["matrix"], strict=True):
+            assert [np.float32(line[text]) for text in texts] == store.row(row)[rows].tolist()
+        found = [(int(line["row"]), int(line["neighbour"])) for line in tables["neighbourhoods"]]
+        assert found == [(row, k) for row in rows for k in store.neighbours(row, top=4)[0].tolist()]
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.npz", "a.h5ad"])
+def test_rows_that_are_not_listed_are_chosen(name: str, tmp_path: Path) -> None:
+    path = make_store(tmp_path / "s.h5", whole_values())
+    with open_store(path) as store, pytest.raises(ExportError, match="180 configurations are not"):
+        export_store(store, tmp_path / name)

@@ -1,5 +1,6 @@
 """The paddle's resting place against brute force over a dense sampling."""
 
+import re
 from functools import cache
 from itertools import combinations
 
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
+from fieldcorr.errors import MisfitError
 from fieldcorr.model import Ellipse, Model, load_model
 
 WIDE = {
@@ -90,3 +92,28 @@ def test_tilt_and_turn_mirror_at_the_midline() -> None:
     one = roomy().replace(angles).placement.centre_mm
     other = roomy().replace(mirrored).placement.centre_mm
     np.testing.assert_allclose(one * [-1, 1, 1], other, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("array.gap_to_dura_mm", 1.5),
+        ("array.yaw_degree", 6.0),
+        ("array.pitch_degree", -3.0),
+        ("array.offset_left_mm", 4.5),
+        ("geometry.cord.width_mm", 17.0),
+        ("geometry.cord.dorsal_csf_mm", 6.0),
+        ("geometry.sac.width_mm", 23.0),
+        ("geometry.torso.radius_mm", 30.0),
+    ],
+)
+def test_what_a_misfit_proposes_fits(key: str, value: float) -> None:
+    bundled = load_model("lumbosacral-565")
+    with pytest.raises(MisfitError) as caught:
+        bundled.replace({key: value})
+    proposals = re.findall(
+        r"((?:array|geometry)\.[\w.]+) = (-?[\d.]+)(?= or | would)", str(caught.value)
+    )
+    assert proposals
+    for name, number in proposals:
+        bundled.replace({key: value, name: float(number)})

@@ -12,6 +12,7 @@ from matplotlib.patches import Polygon
 from fieldcorr import plot
 from fieldcorr.errors import ConfigurationError
 from fieldcorr.model import Model
+from fieldcorr.notebook.svg import STRETCH
 from fieldcorr.plot.array_view import FittedText, polarity_of
 from fieldcorr.store import Store
 
@@ -40,6 +41,7 @@ def test_contacts_lie_where_the_model_has_them(bundled_model: Model) -> None:
     ax = only_axes(plot.array(bundled_model))
     outlines = [p.get_xy()[:4] for p in ax.patches if isinstance(p, Polygon)][1:]
     wanted = 1e3 * bundled_model.contact_positions_m[:, [0, 2]]
+    wanted[:, 0] *= STRETCH  # widths are drawn larger
     np.testing.assert_allclose([o.mean(axis=0) for o in outlines], wanted, atol=1e-9)
 
 

@@ -1,6 +1,7 @@
 """Pictures of r: what is shown is r, in an order that is one; counts are counts."""
 
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from matplotlib.figure import Figure
 from fieldcorr import plot
 from fieldcorr.correlation.order import ordered
 from fieldcorr.errors import ConfigurationError, CorrelationError
-from fieldcorr.plot.correlation_view import neighbourhood_sizes, principal_axes
+from fieldcorr.plot.correlation_view import groups, neighbourhood_sizes, principal_axes
 from fieldcorr.store import Store
 
 
@@ -144,3 +145,49 @@ def test_wrong_shapes_are_named() -> None:
         plot.embedding(np.eye(3), reference="0- 5+")
     with pytest.raises(CorrelationError, match="rank 3 only"):
         plot.embedding(np.eye(3), axes=(0, 3))
+
+
+def test_groups_are_named_by_a_member(store: Store) -> None:
+    ax = plot.heat_map(store).axes[0]
+    names = [label.get_text() for label in ax.get_yticklabels() if label.get_text()]
+    assert names
+    for name in names:
+        text, size = name.rsplit(" (", 1)
+        assert text in store.texts
+        assert int(size.rstrip(")")) > 0
+
+
+def test_groups_are_runs_of_the_hierarchical_order(store: Store) -> None:
+    r = np.stack([store.row(k) for k in range(len(store))]).astype(float)
+    run = groups(r)[ordered(r, "hierarchical")]
+    assert np.count_nonzero(np.diff(run)) == len(np.unique(run)) - 1 == 7
+
+
+def test_axes_say_what_they_mean(store: Store) -> None:
+    ax = plot.embedding(store).axes[0]
+    assert "cathodes rostral" in ax.get_xlabel()
+    assert "cathodes caudal" in ax.get_xlabel()
+    low = ax.get_xlabel().splitlines()[1].split("\u2190")[0].strip()
+    flat, _ = principal_axes(np.asarray(store.embedding), (0, 1))
+    lowest = str(store.texts[int(flat[:, 0].argmin())])
+    signs = {word[-1]: int(word[:-1]) for word in lowest.split()}
+    height = store.contact_positions[:, 2]
+    is_rostral = height[signs["-"]] > height[signs["+"]]
+    assert low == ("cathodes rostral" if is_rostral else "cathodes caudal")
+
+
+def test_names_of_marked_points_do_not_cover_each_other(store: Store) -> None:
+    near, _ = store.nearest(store.index_of("5- 7+"), 4)
+    ax = plot.embedding(store, marked=[int(k) for k in near]).axes[0]
+    ax.figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in ax.texts if text.get_text()]
+    assert len(boxes) == 4
+    assert not any(a.overlaps(b) for k, a in enumerate(boxes) for b in boxes[:k])
+
+
+def test_hover_map_names_every_point(store: Store) -> None:
+    svg = plot.hover_map(store, reference="5- 7+")._repr_html_()
+    root = ElementTree.fromstring(svg)
+    titles = [t.text or "" for t in root.iter("{http://www.w3.org/2000/svg}title")][1:]
+    assert [title.split(",")[0] for title in titles] == list(store.texts)
+    assert "5- 7+, r = 1.000" in titles

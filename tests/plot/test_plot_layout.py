@@ -156,3 +156,16 @@ def _polarity(text: str) -> np.ndarray[tuple[int], np.dtype[np.int8]]:
     for name, sign in re.findall(r"(\d+)([+-])", text):
         polarity[int(name)] = 1 if sign == "+" else -1
     return polarity
+
+
+def test_a_turned_array_keeps_its_shape(turned: Model) -> None:
+    """Stretched contacts and paddle stay rectangles, wider by the factor and no longer."""
+    outlines, body = layout_of(turned).stretched(3.0)
+    assert body is not None
+    for outline in (*outlines[:-1], body):
+        sides = np.diff(np.concatenate([outline, outline[:1]]), axis=0)
+        assert abs(sides[0] @ sides[1]) < 1e-3 * np.linalg.norm(sides[0]) * np.linalg.norm(sides[1])
+    contact = outlines[0]
+    # Tilted by 1.5 degrees, a contact looks shorter by 0.03 %.
+    np.testing.assert_allclose(np.linalg.norm(contact[0] - contact[1]), 3 * 1.5e-3, rtol=2e-3)
+    np.testing.assert_allclose(np.linalg.norm(contact[1] - contact[2]), 4e-3, rtol=2e-3)

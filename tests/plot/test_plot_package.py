@@ -28,8 +28,8 @@ def test_without_matplotlib_one_line_says_so() -> None:
         "except MissingExtraError as error: print(error)"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert (
-        run.stdout.strip() == "plots need matplotlib: install fieldcorr[plot], or matplotlib itself"
+    assert run.stdout.strip() == (
+        "fieldcorr.plot needs matplotlib, which is not installed: scripts/set-up all adds it"
     )
 
 

@@ -19,7 +19,8 @@ from fieldcorr.leadfield import LeadField, solve_configurations
 from fieldcorr.mesh.structured import box_mesh
 from fieldcorr.model import Model
 from fieldcorr.plot.array_view import polarity_of
-from fieldcorr.plot.section_grid import MARGIN_M, sample_section
+from fieldcorr.plot.section_grid import MARGIN_M, default_places, sample_section
+from fieldcorr.plot.section_parts import joined, smoothed
 from fieldcorr.plot.section_view import isolevels
 from fieldcorr.plot.volume import shown, volume_of
 from fieldcorr.store import Store
@@ -104,7 +105,7 @@ def test_panels_are_labelled(three: Figure) -> None:
         "sagittal": ("dorsal (mm)", "rostral (mm)"),
         "coronal": ("left (mm)", "rostral (mm)"),
     }
-    assert {t.get_text() for t in found["sagittal"].texts} >= {"V", "D", "7+"}
+    assert {t.get_text() for t in found["sagittal"].texts} >= {"V", "D", "1\u2212"}
     assert not found["sagittal"].xaxis_inverted()
     assert "1- 7+  at 1 V" in three.get_suptitle()
 
@@ -112,8 +113,62 @@ def test_panels_are_labelled(three: Figure) -> None:
 def test_active_contacts_are_named_with_signs(three: Figure) -> None:
     texts = {t.get_text() for t in panels(three)["coronal"].texts}
     assert {"1\u2212", "7+"} <= texts
-    tissues = {t.get_text() for t in panels(three)["axial"].texts}
-    assert {"white", "csf", "fat", "bone"} <= tissues
+
+
+def test_tissues_are_named_in_all_planes(three: Figure) -> None:
+    named = {name: {t.get_text() for t in ax.texts} for name, ax in panels(three).items()}
+    assert {"white", "CSF", "fat", "bone"} <= named["axial"]
+    assert {"CSF", "bone"} <= named["sagittal"]
+    assert {"grey", "fat"} <= named["coronal"]
+
+
+def test_names_do_not_cover_each_other(three: Figure) -> None:
+    three.draw_without_rendering()
+    for ax in panels(three).values():
+        boxes = [text.get_window_extent() for text in ax.texts]
+        assert not any(a.overlaps(b) for k, a in enumerate(boxes) for b in boxes[:k])
+
+
+def test_planes_go_through_the_contacts_with_the_current(lead_field: LeadField) -> None:
+    places = default_places(shown(lead_field, "1- 3+ 7+"))
+    names = lead_field.contact_names
+    left = lead_field.contact_positions[:, 0]
+    assert places["sagittal"] == pytest.approx(left[names.index("1")])
+    alone = default_places(shown(lead_field, "6- 8+"))
+    assert alone["sagittal"] == pytest.approx(left[names.index("6")], abs=1e-9)
+
+
+def test_signs_of_a_difference_are_explained(lead_field: LeadField) -> None:
+    figure = plot.section(lead_field, "1- 7+", minus="6- 8+", step=STEP)
+    assert "signs are those of the difference" in figure.axes[0].get_title()
+
+
+def test_outlines_are_smooth_and_as_large() -> None:
+    angle = np.linspace(0.0, 2.0 * np.pi, 13)
+    ring = 2.0 * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    smooth = smoothed(ring)
+    turns = np.diff(np.unwrap(np.arctan2(*np.diff(smooth, axis=0).T[::-1])))
+    assert np.abs(turns).max() < np.deg2rad(8.0)
+    radius = np.linalg.norm(smooth, axis=1)
+    assert radius.min() > 1.85
+    assert radius.max() < 2.01
+
+
+def test_true_corners_stay() -> None:
+    square = np.array([[0.0, 0], [1, 0], [2, 0], [2, 1], [2, 2], [0, 2], [0, 1], [0, 0]])
+    smooth = smoothed(square)
+    for corner in ([0, 0], [2, 0], [2, 2], [0, 2]):
+        assert np.linalg.norm(smooth - corner, axis=1).min() < 1e-9
+
+
+def test_segments_are_joined_to_lines() -> None:
+    corners = np.array([[0.0, 0], [1, 0], [1, 1], [0, 1]])
+    ring = np.stack([corners, np.roll(corners, -1, axis=0)], axis=1)
+    open_line = np.array([[[5.0, 0], [6, 0]], [[7, 0], [6, 0]]])
+    lines = joined(np.concatenate([ring[[2, 0, 3, 1]], open_line]))
+    assert sorted(len(line) for line in lines) == [3, 5]
+    (closed,) = [line for line in lines if len(line) == 5]
+    np.testing.assert_allclose(closed[0], closed[-1])
 
 
 def test_negative_isopotentials_are_dashed(three: Figure) -> None:
@@ -301,34 +356,21 @@ def test_three_dimensions_without_pyvista(
     lead_field: LeadField, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyvista", None)
-    with pytest.raises(MissingExtraError, match="need pyvista"):
+    with pytest.raises(MissingExtraError, match="needs pyvista, which is not installed"):
         plot.volume_grid(lead_field, ["1- 7+"])
 
 
-class Grid:
-    """Stands in for pyvista's grid: keeps what it is given."""
-
-    def __init__(self, cells: Any, kinds: Any, points: Any) -> None:
-        self.cells, self.kinds, self.points = cells, kinds, points
-        self.point_data: dict[str, Any] = {}
-        self.cell_data: dict[str, Any] = {}
-        self.field_data: dict[str, Any] = {}
-
-
-def test_three_dimensions_give_vtk_what_it_expects(
-    lead_field: LeadField, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fake = type(sys)("pyvista")
-    fake.UnstructuredGrid = Grid  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "pyvista", fake)
+def test_three_dimensions_give_vtk_what_it_expects(lead_field: LeadField) -> None:
+    pytest.importorskip("pyvista")
     grid = plot.volume_grid(lead_field, ["1- 7+", "6- 8+"])
     cells = grid.cells.reshape(-1, 11)
     assert (cells[:, 0] == 10).all()
-    assert (grid.kinds == 24).all()
+    assert (grid.celltypes == 24).all()
     # VTK puts the middle of vertices 0 and 1 fifth, of 1 and 2 sixth, of 2 and 3 last.
-    corner = grid.points[cells[:, 1:]]
+    corner = np.asarray(grid.points)[cells[:, 1:]]
     for place, (a, b) in ((4, (0, 1)), (5, (1, 2)), (9, (2, 3))):
         np.testing.assert_allclose(corner[:, place], 0.5 * (corner[:, a] + corner[:, b]))
     assert list(grid.point_data) == ["potential 1- 7+ (V)", "potential 6- 8+ (V)"]
     assert len(grid.cell_data["tissue"]) == len(cells)
-    assert grid.field_data["zero of the potential"] == ["mean over the compared region"]
+    assert list(grid.field_data["zero of the potential"]) == ["mean over the compared region"]
+    assert list(grid.field_data["tissues"]) == list(lead_field.mesh.tissues)

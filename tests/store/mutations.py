@@ -8,6 +8,7 @@ import h5py
 import numpy as np
 
 from fieldcorr.store import layout
+from tests.store.synthetic import ENTRIES, GROUPS
 
 Rng = np.random.Generator
 MASK = 0xFFFFFFFF
@@ -163,7 +164,7 @@ def lookup3(key: bytes, initial: int = 0) -> int:
 
 
 def swap_datasets(file: h5py.File, rng: Rng) -> None:
-    one, other = (layout.ENTRIES[int(k)].path for k in rng.integers(0, len(layout.ENTRIES), 2))
+    one, other = (ENTRIES[int(k)].path for k in rng.integers(0, len(ENTRIES), 2))
     if one != other:
         file.move(one, "/aside")
         file.move(other, one)
@@ -171,7 +172,7 @@ def swap_datasets(file: h5py.File, rng: Rng) -> None:
 
 
 def retype(file: h5py.File, rng: Rng) -> None:
-    entry = layout.ENTRIES[int(rng.integers(len(layout.ENTRIES)))]
+    entry = ENTRIES[int(rng.integers(len(ENTRIES)))]
     kinds = ["<f8", "<f4", ">f8", "<i8", "<i4", "|i1", "<u8", "S5", "<c16", "?"]
     shape, kind = file[entry.path].shape, str(rng.choice(kinds))
     del file[entry.path]
@@ -180,7 +181,7 @@ def retype(file: h5py.File, rng: Rng) -> None:
 
 
 def reshape(file: h5py.File, rng: Rng) -> None:
-    entry = layout.ENTRIES[int(rng.integers(len(layout.ENTRIES)))]
+    entry = ENTRIES[int(rng.integers(len(ENTRIES)))]
     old = file[entry.path]
     factor = int(rng.choice([0, 1, 2, 1000, 10**6, 10**8]))
     shape = tuple(max(1, n * factor + int(rng.integers(-1, 2))) for n in old.shape)
@@ -195,7 +196,7 @@ def reshape(file: h5py.File, rng: Rng) -> None:
 
 
 def change_numbers(file: h5py.File, rng: Rng) -> None:
-    entry = layout.ENTRIES[int(rng.integers(len(layout.ENTRIES)))]
+    entry = ENTRIES[int(rng.integers(len(ENTRIES)))]
     item = file[entry.path]
     if entry.dtype == layout.TEXT or not item.size:
         return
@@ -209,7 +210,7 @@ def change_numbers(file: h5py.File, rng: Rng) -> None:
 
 
 def change_attribute(file: h5py.File, rng: Rng) -> None:
-    paths = [g.path for g in layout.GROUPS] + [e.path for e in layout.ENTRIES]
+    paths = [g.path for g in GROUPS] + [e.path for e in ENTRIES]
     item = file[paths[int(rng.integers(len(paths)))]]
     name = str(rng.choice(list(item.attrs)))
     values = ["", "dict", 3, -1.5, np.arange(3), np.nan, "1.1", "complete"]
@@ -220,7 +221,7 @@ def change_attribute(file: h5py.File, rng: Rng) -> None:
 
 
 def drop_member(file: h5py.File, rng: Rng) -> None:
-    paths = [g.path for g in layout.GROUPS[1:]] + [e.path for e in layout.ENTRIES]
+    paths = [g.path for g in GROUPS[1:]] + [e.path for e in ENTRIES]
     del file[paths[int(rng.integers(len(paths)))]]
 
 

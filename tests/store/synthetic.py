@@ -14,10 +14,14 @@ from fieldcorr.configurations.text import configuration_ids
 from fieldcorr.correlation.embedding import embedding_from_gram
 from fieldcorr.drive import contact_currents
 from fieldcorr.elements import NodalField, Space
-from fieldcorr.store import Options, WorkFolder, write_store
+from fieldcorr.store import Options, WorkFolder, layout, write_store
 from fieldcorr.store.field import StoredMesh
 
 NAMES = ("0", "1", "2", "3", "4", "5")
+
+GROUPS = [group for group in layout.GROUPS if group.presence != "space"]
+ENTRIES = [entry for entry in layout.ENTRIES if entry.presence != "space"]
+"""What a store of listed configurations holds."""
 
 
 def cube(steps: int = 2) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
@@ -121,6 +125,14 @@ def values(
         ),
         "/provenance/error_estimate": "null",
     }
+
+
+def whole_values(**changes: Any) -> dict[str, Any]:
+    """Return the values of the synthetic store without its rows."""
+    rows = {e.path for e in ENTRIES if e.presence in ("rows", "matrix")}
+    kept = {path: value for path, value in values().items() if path not in rows}
+    allowed = np.ones((5, 3), dtype=np.int8)
+    return {**kept, "/space/allowed": allowed, "/space/limits": [1, 5, 1, 5, 0, 5], **changes}
 
 
 def make_store(

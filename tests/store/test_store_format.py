@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from fieldcorr.store import layout
+from tests.store.synthetic import ENTRIES, GROUPS
 
 
 def tables(text: str) -> dict[str, list[str]]:
@@ -56,9 +57,9 @@ def test_a_file_holds_exactly_what_is_declared(small_store: Path) -> None:
     with h5py.File(small_store) as file:
         file.visititems(lambda name, item: found.update({f"/{name}": item}))
         groups = {path for path, item in found.items() if isinstance(item, h5py.Group)}
-        assert groups == {g.path for g in layout.GROUPS[1:]}
-        assert set(found) - groups == {e.path for e in layout.ENTRIES}
-        for entry in layout.ENTRIES:
+        assert groups == {g.path for g in GROUPS[1:]}
+        assert set(found) - groups == {e.path for e in ENTRIES}
+        for entry in ENTRIES:
             item = found[entry.path]
             encoding = (item.attrs["encoding-type"], item.attrs["encoding-version"])
             assert encoding == entry.encoding

@@ -10,6 +10,7 @@ import pytest
 
 from fieldcorr.errors import StoreError
 from fieldcorr.store import check_store, layout, open_store
+from tests.store.synthetic import ENTRIES
 from tests.store.test_store_check import rewrite_digests
 
 Change = Callable[[h5py.File], None]
@@ -49,7 +50,7 @@ def replace(name: str, **options: object) -> Change:
     return change
 
 
-@pytest.mark.parametrize("entry", layout.ENTRIES, ids=lambda entry: entry.path)
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.path)
 def test_a_missing_dataset(entry: layout.Entry, changed: Callable[[Change], Path]) -> None:
     def change(file: h5py.File) -> None:
         del file[entry.path]
@@ -61,7 +62,7 @@ def test_a_missing_dataset(entry: layout.Entry, changed: Callable[[Change], Path
         assert entry.name in refusal(changed(change))
 
 
-@pytest.mark.parametrize("entry", layout.ENTRIES, ids=lambda entry: entry.path)
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.path)
 def test_a_wrong_type(entry: layout.Entry, changed: Callable[[Change], Path]) -> None:
     other = np.uint16 if entry.dtype != "<u2" else np.float64
 
@@ -85,7 +86,7 @@ def test_a_big_endian_number_is_not_a_little_endian_one(changed: Callable[[Chang
     assert "/contacts/position has another type" in refusal(changed(change))
 
 
-@pytest.mark.parametrize("entry", [e for e in layout.ENTRIES if e.dims], ids=lambda e: e.path)
+@pytest.mark.parametrize("entry", [e for e in ENTRIES if e.dims], ids=lambda e: e.path)
 def test_a_shape_that_contradicts_the_others(
     entry: layout.Entry, changed: Callable[[Change], Path]
 ) -> None:
@@ -106,11 +107,11 @@ def test_a_declared_shape_without_data(name: str, changed: Callable[[Change], Pa
 
     def change(file: h5py.File) -> None:
         dtype = file[name].dtype
-        for item in layout.ENTRIES:
+        for item in ENTRIES:
             if "K" in item.dims or "K+1" in item.dims or item.dims == ("Q",):
                 del file[item.path]
         size = 10**7
-        for item in layout.ENTRIES:
+        for item in ENTRIES:
             if item.path not in file:
                 dims = [{"K": size, "K+1": size + 1, "Q": 10**12}.get(d, 5) for d in item.dims]
                 shape = tuple(dims)

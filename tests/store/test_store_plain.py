@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse
 
 from fieldcorr.store import check_store, layout, open_store
+from tests.store.synthetic import GROUPS
 
 
 def test_plain_h5py_reads_rows(small_store: Path) -> None:
@@ -39,9 +40,9 @@ def test_anndata_reads_every_group(small_store: Path) -> None:
     anndata = pytest.importorskip("anndata.io")
     with h5py.File(small_store) as file:
         everything = anndata.read_elem(file["/"])
-        for group in layout.GROUPS[1:]:
+        for group in GROUPS[1:]:
             anndata.read_elem(file[group.path])
-    assert set(everything) == {group.path[1:] for group in layout.GROUPS[1:]}
+    assert set(everything) == {group.path[1:] for group in GROUPS[1:]}
     assert scipy.sparse.issparse(everything["neighbourhoods"])
     assert everything["neighbourhoods"].shape == everything["correlation"]["matrix"].shape
     assert list(everything["contacts"]["name"]) == ["0", "1", "2", "3", "4"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fieldcorr.errors import MeshError, MissingExtraError
+from fieldcorr.errors import MeshError, MissingExtraError, missing_extra
 from fieldcorr.mesh.data import Floats, Ints
 
 _OPTIONS = {
@@ -135,9 +135,7 @@ def _import_gmsh() -> Any:
     try:
         import gmsh
     except ImportError as error:
-        raise MissingExtraError(
-            f'building a mesh needs gmsh: pip install "fieldcorr[mesh]" ({error})'
-        ) from None
+        raise missing_extra("building a mesh", "gmsh", "mesh") from error
     except OSError as error:  # the wheel links libraries of the desktop
         raise MissingExtraError(
             f"gmsh is installed but cannot be loaded ({error}); it needs the system libraries "

@@ -1,12 +1,13 @@
 """Stores in the formats of other programs.
 
 The ending of the file name chooses the format. ``.vtu`` and ``.xdmf`` hold the mesh with the
-potential of named configurations, for ParaView; ``.npz``, ``.mat`` and ``.h5ad`` hold
+fields of named configurations, for ParaView and pyvista; ``.npz``, ``.mat`` and ``.h5ad`` hold
 configurations, r and neighbourhoods; ``.csv`` and ``.parquet`` hold one table of them.
 """
 
 import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
@@ -16,19 +17,36 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldcorr.elements import EDGE_ENDS
-from fieldcorr.errors import ExportError, MissingExtraError
+from fieldcorr.errors import ExportError, missing_extra
+from fieldcorr.export.vtk import write_fields
 from fieldcorr.files import write_beside
 from fieldcorr.store import Store
 
 TABLES = ("configurations", "neighbourhoods", "matrix")
 
-VTK_EDGES = ((0, 1), (1, 2), (0, 2), (0, 3), (1, 3), (2, 3))
-"""Order of the edge nodes of a quadratic tetrahedron in VTK."""
-
 BLOCK_ROWS = 256
 
 Columns = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What of a store is written, see :func:`export_store`."""
+
+    configurations: list[str]
+    table: str
+    top: int | None
+
+    def rows(self, store: Store) -> Sequence[int]:
+        """Return the numbers of the rows to write."""
+        if self.configurations:
+            return [store.index_of(text) for text in self.configurations]
+        if store.is_whole:
+            raise ExportError(
+                f"{store.path}: {len(store):,} configurations are not listed: choose rows by "
+                'configurations such as "0- 5+"'
+            )
+        return range(len(store))
 
 
 def export_store(
@@ -37,6 +55,7 @@ def export_store(
     *,
     configurations: Sequence[str] = (),
     table: str = "configurations",
+    top: int | None = None,
     force: bool = False,
 ) -> list[Path]:
     """Write a store, or part of it, in another format.
@@ -48,21 +67,28 @@ def export_store(
     path
         File to write; its ending chooses the format.
     configurations
-        Texts such as "0- 5+", for ``.vtu`` and ``.xdmf``. They need not be rows of the store.
+        Texts such as "0- 5+". For ``.vtu`` and ``.xdmf`` they need not be rows of the store; for
+        ``.csv`` and ``.parquet`` they are the rows to write, all by default.
     table
-        For ``.csv`` and ``.parquet``: "configurations", "neighbourhoods" or "matrix".
+        For ``.csv`` and ``.parquet``: "configurations", "neighbourhoods" or "matrix", whose columns
+        are those of the rows chosen.
+    top
+        For the table "neighbourhoods": so many of largest r per row; all that are stored by
+        default.
     force
         Replace existing files; never the store itself.
 
     Returns
     -------
-    The files written; XDMF keeps its numbers in a second one.
+    The files written. XDMF keeps its numbers in a second one; ``.vtu`` and ``.xdmf`` have the
+    surfaces of the contacts beside them, in a file of the same name with "-contacts".
 
     Notes
     -----
     Potentials are in V for a unit drive. Zero is the mean over the compared region, as in pictures
     and in ``store.potential``; with a grounded outer boundary it is the ground. ``.vtu`` and
-    ``.xdmf`` say which in a comment at their end.
+    ``.xdmf`` say which in a comment at their end, with the names of tissues by number. E and the
+    activating function are those of the cells' centroids.
     """
     target = Path(path)
     write = WRITERS.get(target.suffix.lower())
@@ -71,39 +97,12 @@ def export_store(
     if table not in TABLES:
         raise ExportError(f"table {table!r}: must be one of {', '.join(TABLES)}")
     with write_beside(target, error=ExportError, force=force, inputs=[store.path]) as draft:
-        write(store, draft, list(configurations), table)
+        write(store, draft, Choice(list(configurations), table, top))
         return [target.parent / file.name for file in sorted(draft.parent.iterdir())]
 
 
-# -- fields ---------------------------------------------------------------------------------------
-
-
-def _write_mesh(store: Store, path: Path, configurations: list[str], _table: str) -> None:
-    import meshio
-
-    if not configurations:
-        raise ExportError(f'{path.name}: name at least one configuration, such as "0- 5+"')
-    volume = store.fields.volume
-    space = volume.space
-    mesh = meshio.Mesh(
-        space.points,
-        [(f"tetra{10 if space.order == 2 else ''}", vtk_cells(space.cell_dofs))],
-        point_data={
-            f"potential {text} (V)": store.fields.field_of(text).values for text in configurations
-        },
-        cell_data={"tissue": [space.mesh.cell_tags]},
-    )
-    mesh.write(path)
-    with path.open("a") as file:  # meshio writes no texts of its own
-        file.write(f"<!-- points in m, potentials in V, 0 = {volume.zero} -->\n")
-
-
-def vtk_cells(dofs: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Return the nodes of every cell in VTK's order."""
-    if dofs.shape[1] == 4:
-        return dofs
-    ours = [tuple(sorted(map(int, ends))) for ends in EDGE_ENDS]
-    return dofs[:, [0, 1, 2, 3, *(4 + ours.index(edge) for edge in VTK_EDGES)]]
+def _write_fields(store: Store, path: Path, choice: Choice) -> None:
+    write_fields(store, path, choice.configurations)
 
 
 # -- arrays ---------------------------------------------------------------------------------------
@@ -111,6 +110,7 @@ def vtk_cells(dofs: NDArray[np.int32]) -> NDArray[np.int32]:
 
 def store_arrays(store: Store) -> Columns:
     """Return configurations, r and neighbourhoods as arrays by name."""
+    require_listed(store)
     arrays: Columns = {
         "contact_name": np.array(store.contact_names),
         "contact_position_m": store.contact_positions,
@@ -129,6 +129,15 @@ def store_arrays(store: Store) -> Columns:
     return arrays
 
 
+def require_listed(store: Store) -> None:
+    """Refuse to write arrays of all rows where there are too many to list."""
+    if store.is_whole:
+        raise ExportError(
+            f"{store.path}: {len(store):,} configurations are not listed: .csv and .parquet take "
+            "chosen ones, .vtu and .xdmf their fields"
+        )
+
+
 def sparse_neighbourhoods(store: Store) -> Any:
     """Return the neighbourhoods as a scipy CSR matrix."""
     from scipy.sparse import csr_matrix
@@ -137,11 +146,11 @@ def sparse_neighbourhoods(store: Store) -> Any:
     return csr_matrix((*parts, store.indptr), shape=(len(store), len(store)))
 
 
-def _write_npz(store: Store, path: Path, _configurations: list[str], _table: str) -> None:
+def _write_npz(store: Store, path: Path, _choice: Choice) -> None:
     np.savez(path, **store_arrays(store))  # type: ignore[arg-type]
 
 
-def _write_mat(store: Store, path: Path, _configurations: list[str], _table: str) -> None:
+def _write_mat(store: Store, path: Path, _choice: Choice) -> None:
     from scipy.io import savemat
 
     arrays: dict[str, Any] = dict(store_arrays(store))
@@ -156,7 +165,8 @@ def _write_mat(store: Store, path: Path, _configurations: list[str], _table: str
     savemat(path, arrays, do_compression=False)
 
 
-def _write_h5ad(store: Store, path: Path, _configurations: list[str], _table: str) -> None:
+def _write_h5ad(store: Store, path: Path, _choice: Choice) -> None:
+    require_listed(store)
     anndata, pandas = _extra("anndata"), _extra("pandas")
     data = anndata.AnnData(
         X=store.current,
@@ -178,42 +188,48 @@ def _write_h5ad(store: Store, path: Path, _configurations: list[str], _table: st
 # -- tables ---------------------------------------------------------------------------------------
 
 
-def table_blocks(store: Store, table: str) -> Iterator[Columns]:
+def table_blocks(store: Store, choice: Choice) -> Iterator[Columns]:
     """Yield a table in blocks of rows, as columns by name."""
-    block = {
-        "configurations": _configuration_block,
-        "neighbourhoods": _neighbour_block,
-        "matrix": _matrix_block,
-    }[table]
-    for start in range(0, len(store), BLOCK_ROWS):
-        yield block(store, start, min(start + BLOCK_ROWS, len(store)))
+    rows = choice.rows(store)
+    for start in range(0, len(rows), BLOCK_ROWS):
+        part = np.array(rows[start : start + BLOCK_ROWS], dtype=np.int64)
+        if choice.table == "configurations":
+            yield _configuration_block(store, part)
+        elif choice.table == "neighbourhoods":
+            yield _neighbour_block(store, part, choice.top)
+        else:
+            yield _matrix_block(store, part, rows)
 
 
-def _configuration_block(store: Store, start: int, stop: int) -> Columns:
-    part, names = slice(start, stop), store.contact_names
+def _configuration_block(store: Store, rows: NDArray[np.int64]) -> Columns:
+    names, polarity, current = store.contact_names, store.polarity[rows], store.current[rows]
     return {
-        "row": np.arange(start, stop),
-        "id": store.ids[part],
-        "configuration": np.array(store.texts[part]),
-        **{f"polarity {name}": store.polarity[part, e] for e, name in enumerate(names)},
-        **{f"current {name} (A)": store.current[part, e] for e, name in enumerate(names)},
+        "row": rows,
+        "id": store.ids[rows],
+        "configuration": np.array([store.texts[row] for row in rows]),
+        **{f"polarity {name}": polarity[:, e] for e, name in enumerate(names)},
+        **{f"current {name} (A)": current[:, e] for e, name in enumerate(names)},
     }
 
 
-def _neighbour_block(store: Store, start: int, stop: int) -> Columns:
-    pointers = store.indptr[start : stop + 1]
-    indices, r = store.neighbour_rows(start, stop)
-    row = np.repeat(np.arange(start, stop), np.diff(pointers))
-    return {"row": row, "neighbour": indices, "r": r}
+def _neighbour_block(store: Store, rows: NDArray[np.int64], top: int | None) -> Columns:
+    found = [store.neighbours(int(row), top=top) for row in rows]
+    return {
+        "row": np.repeat(rows, [len(indices) for indices, _ in found]),
+        "neighbour": np.concatenate([indices for indices, _ in found]),
+        "r": np.concatenate([r for _, r in found]),
+    }
 
 
-def _matrix_block(store: Store, start: int, stop: int) -> Columns:
-    columns = dict(zip(store.texts, store.rows(start, stop).T, strict=True))
-    return {"configuration": np.array(store.texts[start:stop]), **columns}
+def _matrix_block(store: Store, rows: NDArray[np.int64], every: Sequence[int]) -> Columns:
+    r = np.stack([store.row(int(row))[list(every)] for row in rows])
+    names = [store.texts[row] for row in every]
+    columns = dict(zip(names, r.T, strict=True))
+    return {"configuration": np.array([store.texts[row] for row in rows]), **columns}
 
 
-def _write_csv(store: Store, path: Path, _configurations: list[str], table: str) -> None:
-    blocks = table_blocks(store, table)
+def _write_csv(store: Store, path: Path, choice: Choice) -> None:
+    blocks = table_blocks(store, choice)
     first = next(blocks)
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
@@ -223,9 +239,9 @@ def _write_csv(store: Store, path: Path, _configurations: list[str], table: str)
             writer.writerows(zip(*(column.astype(str) for column in block.values()), strict=True))
 
 
-def _write_parquet(store: Store, path: Path, _configurations: list[str], table: str) -> None:
+def _write_parquet(store: Store, path: Path, choice: Choice) -> None:
     arrow, parquet = _extra("pyarrow"), _extra("pyarrow.parquet")
-    parts = (arrow.table(block) for block in table_blocks(store, table))
+    parts = (arrow.table(block) for block in table_blocks(store, choice))
     first = next(parts)
     with parquet.ParquetWriter(path, first.schema) as writer:
         for part in chain([first], parts):
@@ -237,14 +253,12 @@ def _extra(name: str) -> ModuleType:
     try:
         return import_module(name)
     except ImportError as error:
-        raise MissingExtraError(
-            f"this export needs {name}: pip install fieldcorr[export]"
-        ) from error
+        raise missing_extra("this export", name, "export") from error
 
 
-WRITERS: Mapping[str, Callable[[Store, Path, list[str], str], None]] = {
-    ".vtu": _write_mesh,
-    ".xdmf": _write_mesh,
+WRITERS: Mapping[str, Callable[[Store, Path, Choice], None]] = {
+    ".vtu": _write_fields,
+    ".xdmf": _write_fields,
     ".npz": _write_npz,
     ".mat": _write_mat,
     ".csv": _write_csv,

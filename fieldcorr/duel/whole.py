@@ -1,0 +1,186 @@
+"""Elimination and ranking where arms are too many to list: by chunks, and of survivors alone.
+
+What is not in the set any more loses its place in the tally: updates and searches take as long as
+the survivors are many. The bits of the others do not change, so a dense tally and a list of
+survivors give the same session.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fieldcorr import _parallel
+from fieldcorr.correlation.whole import Whole, WholeTally
+from fieldcorr.duel import _kernels
+from fieldcorr.duel import _whole_kernels as kernels
+from fieldcorr.duel.survivors import Survivor, Survivors
+
+Bools = NDArray[np.bool_]
+
+
+class WholeArms:
+    """The tally and the mask of active arms (K,) of one engine, seen together."""
+
+    def __init__(
+        self, whole: Whole, tally: WholeTally, active: Bools, choices: _kernels.Choices
+    ) -> None:
+        self._whole, self.tally, self._active = whole, tally, active
+        self._log_term = np.float32(choices.log_term)
+        self._per_arm, self._everyone = bool(choices.per_arm), bool(choices.everyone)
+
+    @property
+    def alive(self) -> Bools:
+        """Which positions of the tally are active; empty for all: a list has no others."""
+        return self._active[:0] if self.tally.members.listed.size else self._active
+
+    @cached_property
+    def common(self) -> np.float32:
+        """The radius of all arms, or -1 where each has its own."""
+        if self._per_arm:
+            return np.float32(-1.0)
+        least = float(self._by_chunk(kernels.least_plays, (), self.tally.plays, self.alive).min())
+        radius = np.sqrt(self._log_term / np.float32(least)) if 0.0 < least < np.inf else 1.0
+        return np.float32(radius)
+
+    def eliminate(self) -> None:
+        """Take dominated arms out of the active set and of the tally (Algorithm 3, lines 7-11)."""
+        tally, terms = self.tally, (self._log_term, self.common)
+        floor, least = self.bounds()
+        if not least <= floor:
+            return
+        arrays = tally.wins, tally.plays
+        worst = -1 if self._everyone else kernels.find_worst(*terms, floor, *arrays, self.alive)
+        members, space = tally.members, self._whole.space
+        if members.listed.size:
+            leaves, first_leaf = members.listed, members.offsets
+        else:
+            leaves, first_leaf = members.leaves, members.starts[members.kind]
+        kept_offsets, kept = np.empty_like(members.offsets), members.listed
+        if not kept.size:
+            kept = np.empty(len(tally.wins), dtype=np.uint16)
+        rows = space.offsets, space.ranks, space.heads.kind
+        whole = int(not members.listed.size)
+        places = whole, members.offsets, leaves, first_leaf, *rows, self._active
+        count = kernels.drop_dominated(*terms, floor, worst, *places, *arrays, kept_offsets, kept)
+        tally.wins, tally.plays = tally.wins[:count], tally.plays[:count]
+        tally.members = members._replace(offsets=kept_offsets, listed=kept[:count])
+
+    def bounds(self, *, further: int = 0, growth: float = 1.0) -> tuple[np.float32, np.float32]:
+        """Return the largest lower and the least upper bound of the active arms.
+
+        Now, or as they may be after ``further`` duels, or when counts have grown by ``growth``.
+        """
+        common = self.common
+        if common >= 0.0 and (further or growth != 1.0):
+            least = float(self._log_term) / float(common) ** 2 if common < 1.0 else 0.0
+            later = (least + further) * growth
+            common = np.float32(np.sqrt(self._log_term / later) if later > 0.0 else 1.0)
+        terms = self._log_term, common, np.float32(further), np.float32(growth)
+        arrays = self.tally.wins, self.tally.plays, self.alive
+        found = self._by_chunk(kernels.fill_bounds, (2,), *terms, *arrays)
+        return found[:, 0].max(), found[:, 1].min()
+
+    def tops(self) -> NDArray[np.float32]:
+        """Return the best estimate of every chunk and its largest count, (chunks, 2)."""
+        arrays = self.tally.wins, self.tally.plays, self.alive
+        return self._by_chunk(kernels.fill_tops, (2,), *arrays)
+
+    def chunk(self, number: int) -> Survivors:
+        """Return the active arms of a chunk, ranked."""
+        start = number * kernels.CHUNK
+        stop = min(start + kernels.CHUNK, len(self.tally.wins))
+        active = (
+            self.alive[start:stop] if self.alive.size else np.ones(stop - start, dtype=np.bool_)
+        )
+        wins, count = self.tally.wins[start:stop], self.tally.plays[start:stop]
+        known = count > 0.0
+        safe = np.where(known, count, np.float32(1.0))
+        estimate = np.where(known, wins / safe, np.float32(0.5))
+        radius = np.where(known, np.sqrt(self._log_term / safe), np.float32(1.0))
+        if self.common >= 0.0:
+            radius = np.full_like(radius, self.common)
+        ranked = Survivors.ranked(
+            active, *(a.astype(np.float64) for a in (estimate, count, radius))
+        )
+        numbers = ranked.estimate, ranked.count, ranked.radius
+        return Survivors(self._rows(start + ranked.arm), *numbers)
+
+    def _rows(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the rows of positions of the tally."""
+        members, space = self.tally.members, self._whole.space
+        if not members.listed.size:
+            return positions
+        block = np.searchsorted(members.offsets, positions, side="right") - 1
+        ranks = space.ranks[space.heads.kind[block], members.listed[positions]]
+        return np.asarray(space.offsets[block] + ranks)
+
+    def _by_chunk(
+        self, kernel: Callable[..., None], shape: tuple[int, ...], *arguments: Any
+    ) -> NDArray[np.float32]:
+        chunks = -(-len(self.tally.wins) // kernels.CHUNK)
+        out = np.empty((chunks, *shape), dtype=np.float32)
+        _parallel.run_ranges(kernel, chunks, *arguments, out, least=64)
+        return out
+
+
+class WholeSurvivors(Survivors):
+    """The ranked set, of which only the part that is asked for is sorted."""
+
+    _arms: WholeArms
+    _size: int
+
+    def __init__(self, arms: WholeArms, size: int) -> None:
+        object.__setattr__(self, "_arms", arms)
+        object.__setattr__(self, "_size", size)
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __iter__(self) -> Iterator[Survivor]:
+        return iter(self._first(self._size))
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in Survivors.__match_args__:
+            raise AttributeError(name)
+        return getattr(self._first(self._size), name)  # a whole column sorts the whole set
+
+    @overload
+    def __getitem__(self, rank: int) -> Survivor: ...
+
+    @overload
+    def __getitem__(self, rank: slice) -> Survivors: ...
+
+    def __getitem__(self, rank: int | slice) -> Survivor | Survivors:
+        """Return the arm at a rank, 0 is the best, or the table of a slice."""
+        if isinstance(rank, slice):
+            places = range(*rank.indices(self._size))
+            return self._first(max(places, default=-1) + 1)[rank]
+        return self._first(self._size if rank < 0 else rank + 1)[rank]
+
+    def _first(self, count: int) -> Survivors:
+        """Return the best ``count`` arms: chunks are visited while they can hold one of them.
+
+        Of arms that are equal the lower number comes first, so a chunk that is only as good as
+        what has been found holds none.
+        """
+        best = self._arms.chunk(0)[:0]
+        if not count:
+            return best
+        tops = self._arms.tops().astype(np.float64)
+        for number in np.lexsort((-tops[:, 1], -tops[:, 0])):
+            if len(best) == count and tuple(tops[number]) <= (best.estimate[-1], best.count[-1]):
+                break
+            best = _merged(best, self._arms.chunk(int(number)))[:count]
+        return best
+
+
+def _merged(one: Survivors, other: Survivors) -> Survivors:
+    columns = (
+        (getattr(table, name) for table in (one, other)) for name in Survivors.__match_args__
+    )
+    arm, estimate, count, radius = map(np.concatenate, map(list, columns))
+    order = np.lexsort((arm, -count, -estimate))
+    return Survivors(arm[order], estimate[order], count[order], radius[order])
