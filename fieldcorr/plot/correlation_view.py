@@ -106,6 +106,8 @@ def groups(r: FloatArray) -> NDArray[np.int64]:
 
     From the top of the tree, the largest group is split at its highest branch again and again.
     """
+    from scipy.cluster.hierarchy import to_tree
+
     parts = [to_tree(similarity_tree(r))]
     while len(parts) < min(MOST_GROUPS, len(r)):
         largest = max(parts, key=lambda node: node.get_count())
