@@ -284,12 +284,12 @@ ATTACKS: dict[str, tuple[int, Attack]] = {
     "typed lines, 40 at a time": (100, each(typed_lines)),
     "kills of a batch": (100, killed_batches),
     "kills of a session": (300, killed_sessions),
-    "races for a store, 3 processes": (40, each(raced_store)),
-    "races for a journal, 4 processes": (40, each(raced_session)),
-    "forks while kernels run": (40, each(forked_while_computing)),
-    "full disks": (100, each(full_disk)),
-    "failing calls of the system": (100, each(failing_disk)),
-    "power cuts, 5 at a time": (40, each(power_cut)),
+    "races for a store, 3 processes": (15, each(raced_store)),
+    "races for a journal, 4 processes": (15, each(raced_session)),
+    "forks while kernels run": (15, each(forked_while_computing)),
+    "full disks": (50, each(full_disk)),
+    "failing calls of the system": (75, each(failing_disk)),
+    "power cuts, 5 at a time": (15, each(power_cut)),
 }
 """What the table calls it, how often by default, and how."""
 

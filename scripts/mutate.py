@@ -215,7 +215,7 @@ MUTATIONS = [
         }.items()
     ),
     Mutation("cache key without code", "batch/cache.py",
-             '{**inputs, "code": field_code_hash()}', "{**inputs}", CACHE),
+             '{**inputs, "code": field_code_hash()}', "{**inputs}", f"{CACHE} -k in_the_key"),
     Mutation("keys without versions", "batch/cache.py", '{**versions(), "processor"',
              '{"processor"', f"{CACHE} -k versions"),
     Mutation("keys without the processor", "batch/cache.py",
@@ -224,7 +224,7 @@ MUTATIONS = [
     *(
         Mutation(f"blocks known without {what}", "store/blocks.py",
                  "[options.threshold, options.top_k, options.matrix, embedding.shape, key]",
-                 f"[{rest}]", f"{WRITER} -k 'other_options or other_code'")
+                 f"[{rest}]", f"{WRITER} -k known_by")
         for what, rest in {
             "threshold": "options.top_k, options.matrix, embedding.shape, key",
             "top-k": "options.threshold, options.matrix, embedding.shape, key",
@@ -234,13 +234,13 @@ MUTATIONS = [
     ),
     Mutation("blocks known without their embedding", "store/blocks.py",
              '    total.update(np.ascontiguousarray(embedding, dtype="<f8").data)\n', "",
-             f"{WRITER} -k other_inputs"),
+             f"{WRITER} -k known_by"),
     Mutation("blocks of another processor used", "store/blocks.py",
              "return block if same and block.first_row().equals(fresh) else None",
              "return block if same else None", f"{WRITER} -k other_code"),
     Mutation("blocks of another name used", "store/blocks.py",
              "return block if same and block", "return block if block",
-             f"{WRITER} -k 'made_again'"),
+             f"{WRITER} -k says_it_is_another"),
     # Undo.
     Mutation("what was undone is remembered", "duel/engine.py",
              "self._remembered[-1].events > place:", "self._remembered[-1].events > place + 3:",

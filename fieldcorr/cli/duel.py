@@ -104,6 +104,9 @@ def new(
         Path | None,
         typer.Option(metavar="FILE", help="Propose only these: one configuration per line."),
     ] = None,
+    repeats: Annotated[
+        float, typer.Option(help="Share of pairs asked again, sides swapped, to know the rater.")
+    ] = 0.05,
     rater: Annotated[str, typer.Option(help="Who answers.")] = "",
     remark: Annotated[str, typer.Option("--note", help="A remark to keep.")] = "",
     meta: Annotated[
@@ -146,6 +149,7 @@ def new(
             whitelist=None if only is None else _whitelist(only, opened),
             store_name=_relative(store, journal),
             meta={key: value for key, value in kept.items() if value != ""},
+            repeats=repeats,
         )
         with session:
             warning = session.engine.warning
@@ -216,6 +220,7 @@ def status(
       fieldcorr duel status my.journal --json
     """
     from fieldcorr.duel.journal import is_locked
+    from fieldcorr.duel.raters import answer_seconds
     from fieldcorr.duel.session import read_session
     from fieldcorr.duel.terminal import printable, result_text, settings_text
 
@@ -229,6 +234,8 @@ def status(
         show(printable(f"{type(engine).__name__} on {name}, seed {engine.seed}"))
         show(settings_text(engine.settings))
         show(printable(result_text(engine)))
+        if said := engine.rater.lines(answer_seconds(content)):
+            show(f"Rater: {'; '.join(said)}.")
         show(f"The journal has {content.lines} lines, check {content.check}.")
         if content.header["store"].get("hash") != engine.source.fingerprint():
             show("The store was computed again since; what defines r agrees.")
@@ -269,7 +276,7 @@ def export(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="A .csv or .json file.")
     ],
-    what: Annotated[str, typer.Option(help="survivors, duels or lesson.")] = "survivors",
+    what: Annotated[str, typer.Option(help="survivors, duels, rater or lesson.")] = "survivors",
     store: StoreOption = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
@@ -282,11 +289,11 @@ def export(
       fieldcorr duel export my.journal -o answers.json --what duels
     """
     from fieldcorr.duel import BayesDuel
-    from fieldcorr.duel.export import duel_rows, survivor_rows, write_file, write_rows
+    from fieldcorr.duel.export import duel_rows, rater_row, survivor_rows, write_file, write_rows
     from fieldcorr.duel.session import read_session
 
-    if what not in ("survivors", "duels", "lesson"):
-        raise ExportError(f"--what {what}: not one of survivors, duels, lesson")
+    if what not in ("survivors", "duels", "rater", "lesson"):
+        raise ExportError(f"--what {what}: not one of survivors, duels, rater, lesson")
     with _store_of(journal, store) as opened:
         refuse_existing(output, error=ExportError, force=force, inputs=(journal, opened.path))
         engine, content = read_session(journal, opened)
@@ -296,7 +303,10 @@ def export(
             write_file(output, json.dumps(engine.lesson), force=force)
             note(f"{output}: {engine.duels} comparisons")
             return
-        rows = survivor_rows(engine) if what == "survivors" else duel_rows(engine, content)
+        if what == "survivors":
+            rows = survivor_rows(engine)
+        else:
+            rows = [rater_row(engine, content)] if what == "rater" else duel_rows(engine, content)
         write_rows(rows, output, force=force)
     note(f"{output}: {len(rows)} rows")
 
@@ -331,6 +341,8 @@ def _relative(store: Path, journal: Path) -> str:
 
 
 def _status_record(engine: Engine, content: JournalContent, *, running: bool) -> dict[str, Any]:
+    from fieldcorr.duel.export import rater_row
+
     return {
         "header": content.header,
         "progress": asdict(engine.progress),
@@ -340,6 +352,7 @@ def _status_record(engine: Engine, content: JournalContent, *, running: bool) ->
         "done": engine.done,
         "outlook": engine.outlook,
         "warning": engine.warning,
+        "rater": rater_row(engine, content),
         "torn": len(content.torn),
         "running": running,
         "best": {"arm": engine.best, "text": engine.source.label(engine.best)},

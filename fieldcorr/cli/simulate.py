@@ -1,7 +1,6 @@
 """``fieldcorr simulate``: the paper's experiment, and the same on an electrode space.
 
-Prints a table of stepwise regret, and writes a CSV file and a plot on request, each with the seed
-that repeats it.
+Prints a table of stepwise regret, and writes curves, a table of all trials and a plot on request.
 """
 
 from __future__ import annotations
@@ -29,18 +28,18 @@ Examples:
   fieldcorr simulate paper                            1000 trials of all algorithms
   fieldcorr simulate paper --trials 10000 --plot regret.png --csv regret.csv
   fieldcorr simulate store my.h5 --utility linear     on an electrode space
+  fieldcorr simulate store my.h5 --engine BayesDuel --engine mymodule:MyEngine
 """
 
 group = command_group(HELP)
 
-_BOTH = {"noise": 0.5, "seed": 0, "amplitude": 1.0}
+_BOTH = {"noise": 0.5, "seed": 0, "amplitude": 1.0, "rater": {}, "engines": [], "options": {}}
 PAPER: dict[str, Any] = {
     "trials": 1000,
     "horizon": 100,
     **_BOTH,
     "length": 0.2,
     "side": 50,
-    "options": {"radius": "global", "delta": 0.96},
 }
 STORE: dict[str, Any] = {
     "trials": 200,
@@ -48,7 +47,6 @@ STORE: dict[str, Any] = {
     **_BOTH,
     "length": 1.0,
     "utility": "linear",
-    "options": {"delta": 0.91},
 }
 
 Trials = Annotated[int | None, typer.Option(min=1, help="Number of trials.")]
@@ -56,7 +54,28 @@ Horizon = Annotated[int | None, typer.Option(min=1, help="Duels per trial.")]
 Noise = Annotated[float | None, typer.Option(help="Standard deviation of a value, 0.5.")]
 Seed = Annotated[int | None, typer.Option(min=0, help="Fixes everything random.")]
 Amplitude = Annotated[float | None, typer.Option(help="Standard deviation of the utility, 1.")]
-Delta = Annotated[float | None, typer.Option(help="Width of CorrDuel's intervals.")]
+Delta = Annotated[float | None, typer.Option(help="Width of CorrDuel's intervals, 0.9.")]
+Engines = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--engine",
+        metavar="NAME",
+        help="BayesDuel, CorrDuel, KernelSelfSparring, LinearThompson, ..., or module:factory with "
+        "ask and tell. May be repeated; the paper's five if none.",
+    ),
+]
+RaterOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--rater",
+        metavar="KEY=VALUE",
+        help="How the simulated person errs: lapse=0.1, ties=0.3, drift=0.2, habit=left or coin.",
+    ),
+]
+Table = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Write one row per trial and checkpoint: .csv or .json."),
+]
 Options = Annotated[
     list[str] | None,
     typer.Option("--option", metavar="KEY=VALUE", help="Any option of CorrDuel. May be repeated."),
@@ -82,9 +101,12 @@ def paper(
     noise: Noise = None,
     delta: Delta = None,
     option: Options = None,
+    engine: Engines = None,
+    rater: RaterOptions = None,
     seed: Seed = None,
     settings: Settings = None,
     csv: Csv = None,
+    table: Table = None,
     plot: Plot = None,
     force: Force = False,
     threads: ThreadsOption = None,
@@ -102,12 +124,13 @@ def paper(
     """
     from fieldcorr.duel.worlds import Grid
 
-    _refuse(csv, plot, force=force, inputs=[settings])
-    given = {"trials": trials, "horizon": horizon, "length": length, "side": side}
-    given |= {"amplitude": amplitude, "noise": noise, "seed": seed}
-    chosen = _merged(PAPER, settings, given, parse_pairs(option, delta=delta))
+    _refuse(csv, plot, table, force=force, inputs=[settings])
+    given: dict[str, Any] = {"trials": trials, "horizon": horizon, "length": length, "side": side}
+    given |= {"amplitude": amplitude, "noise": noise, "seed": seed, "engines": engine}
+    pairs = {"options": parse_pairs(option, delta=delta), "rater": parse_pairs(rater)}
+    chosen = _merged(PAPER, settings, given, pairs)
     world = Grid(side=chosen["side"], length=chosen["length"], amplitude=chosen["amplitude"])
-    _play(world, chosen, threads, csv, plot)
+    _play(world, chosen, threads, csv, plot, table)
 
 
 @group.command("store")
@@ -115,50 +138,68 @@ def store_command(
     store: Annotated[Path, typer.Argument(metavar="STORE", help="The store to play on.")],
     utility: Annotated[
         str | None,
-        typer.Option(help="linear in the field, smooth (non-linear) or magnitude."),
+        typer.Option(
+            help="linear, magnitude, smooth, matern, bumps, target, recruitment or roots."
+        ),
     ] = None,
     trials: Trials = None,
     horizon: Horizon = None,
     length: Annotated[
-        float | None, typer.Option(help="Length scale of the smooth utility, 1.")
+        float | None, typer.Option(help="Length scale of smooth, matern and bumps, 1.")
     ] = None,
     amplitude: Amplitude = None,
     noise: Noise = None,
     delta: Delta = None,
     option: Options = None,
+    engine: Engines = None,
+    rater: RaterOptions = None,
     seed: Seed = None,
     settings: Settings = None,
     csv: Csv = None,
+    table: Table = None,
     plot: Plot = None,
     force: Force = False,
     threads: ThreadsOption = None,
 ) -> None:
     """Play on the configurations of a store, with random utilities over them.
 
+    Utilities have mean 0 and standard deviation --amplitude over the configurations: linear in the
+    field (magnitude: its absolute value), Gaussian processes (smooth, matern), six bumps, linear in
+    the potential at three places of the cord (target), or sigmoid recruitment of four wanted and
+    three unwanted places (recruitment) or dorsal roots (roots).
+
     \b
     Examples:
       fieldcorr simulate store my.h5
+      fieldcorr simulate store my.h5 --utility recruitment --engine BayesDuel --engine CorrDuel
       fieldcorr simulate store my.h5 --utility smooth --length 0.7 --trials 1000
       fieldcorr simulate store my.h5 --utility magnitude --horizon 200 --csv regret.csv
     """
     from fieldcorr.duel.worlds import ElectrodeSpace
     from fieldcorr.store import open_store
 
-    _refuse(csv, plot, force=force, inputs=[settings, store])
-    given = {"trials": trials, "horizon": horizon, "length": length, "utility": utility}
-    given |= {"amplitude": amplitude, "noise": noise, "seed": seed}
-    chosen = _merged(STORE, settings, given, parse_pairs(option, delta=delta))
+    _refuse(csv, plot, table, force=force, inputs=[settings, store])
+    given: dict[str, Any] = {"trials": trials, "horizon": horizon, "length": length}
+    given |= {
+        "utility": utility,
+        "amplitude": amplitude,
+        "noise": noise,
+        "seed": seed,
+        "engines": engine,
+    }
+    pairs = {"options": parse_pairs(option, delta=delta), "rater": parse_pairs(rater)}
+    chosen = _merged(STORE, settings, given, pairs)
     with open_store(store) as opened:
         shape = {key: chosen[key] for key in ("length", "amplitude")}
-        world = ElectrodeSpace(opened.embedding, chosen["utility"], **shape)
-    _play(world, chosen, threads, csv, plot)
+        world = ElectrodeSpace.of_store(opened, chosen["utility"], **shape)
+        _play(world, chosen, threads, csv, plot, table)
 
 
 def _merged(
     defaults: Mapping[str, Any],
     path: Path | None,
     given: Mapping[str, Any],
-    options: Mapping[str, Any],
+    pairs: Mapping[str, Mapping[str, Any]],
 ) -> dict[str, Any]:
     """Return defaults, overridden by a TOML file, overridden by the command line."""
     file: dict[str, Any] = {}
@@ -177,8 +218,7 @@ def _merged(
             raise DuelError(f"{path}: {key} = {value!r} has the wrong type")
     said = {key: value for key, value in given.items() if value is not None}
     merged = {**defaults, **file, **said}
-    merged["options"] = {**defaults["options"], **file.get("options", {}), **options}
-    return merged
+    return merged | {key: {**file.get(key, {}), **own} for key, own in pairs.items()}
 
 
 def _refuse(*outputs: Path | None, force: bool, inputs: Sequence[Path | None]) -> None:
@@ -189,12 +229,16 @@ def _refuse(*outputs: Path | None, force: bool, inputs: Sequence[Path | None]) -
             refuse_existing(path, error=ExportError, force=force, inputs=read)
 
 
-def players(options: Mapping[str, Any]) -> list[Player]:
-    """Return CorrDuel with these options, the paper's three baselines, and the printed listing."""
+def players(options: Mapping[str, Any], engines: Sequence[str] = ()) -> list[Player]:
+    """Return the players named; without names, CorrDuel, its printed listing and the baselines."""
     from fieldcorr.duel import DuelOptions
     from fieldcorr.duel.simulate import BASELINES, PRINTED, Player
 
-    return [Player("CorrDuel", "CorrDuel", DuelOptions.from_record(options)), *BASELINES, PRINTED]
+    corrduel = Player("CorrDuel", "CorrDuel", DuelOptions.from_record(options))
+    if not engines:
+        return [corrduel, *BASELINES, PRINTED]
+    known = {player.algorithm: player for player in (corrduel, *BASELINES)}
+    return [known.get(name, Player(name, name)) for name in dict.fromkeys(engines)]
 
 
 def _play(
@@ -203,21 +247,43 @@ def _play(
     threads: int | None,
     csv: Path | None,
     plot: Path | None,
+    table: Path | None,
 ) -> None:
     """Simulate with the chosen settings, show the table, write what was asked for."""
+    from fieldcorr._parallel import available_threads
+    from fieldcorr.duel.export import write_rows
     from fieldcorr.duel.simulate import simulate
+    from fieldcorr.duel.trials import Rater
 
-    numbers = {key: chosen[key] for key in ("trials", "horizon", "noise", "seed")}
+    numbers = {key: chosen[key] for key in ("trials", "horizon", "seed")}
+    for key in chosen["rater"]:
+        if key not in (known := ("lapse", "ties", "drift", "habit")):
+            raise DuelError(f"rater: {key} is not one of {', '.join(known)}")
+    rater = Rater(noise=chosen["noise"], **chosen["rater"])
     with progress() as report:
-        taking_part = players(chosen["options"])
-        experiment = simulate(world, taking_part, **numbers, threads=threads, progress=report)
+        taking_part = players(chosen["options"], chosen["engines"])
+        workers = threads or available_threads()
+        experiment = simulate(
+            world,
+            taking_part,
+            **numbers,
+            rater=rater,
+            threads=workers,
+            processes=workers,
+            progress=report,
+        )
     settings = experiment.settings
     title = (
         f"Regret on {settings['world']}; {settings['trials']} trials, noise {settings['noise']}, "
         f"seed {settings['seed']}"
     )
     show_table(title, *experiment.table())
-    note(f"CorrDuel: {settings['CorrDuel']}")
+    for name in ("rater", "CorrDuel"):
+        if name in settings:
+            note(f"{name}: {settings[name]}")
+    if table is not None:
+        write_rows(experiment.rows(), table, force=True)
+        note(f"wrote {table}")
     if csv is not None:
         experiment.write_csv(csv, force=True)
         note(f"wrote {csv}")

@@ -8,7 +8,7 @@ changes: any number of engines and threads may share one.
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
@@ -78,12 +78,14 @@ class CorrelationSource(ABC):
         *,
         store: "Store | None" = None,
         fingerprint: Callable[[], str] | None = None,
+        labels: Sequence[str] | None = None,
     ) -> None:
         if size < 1:
             raise CorrelationError("a source of correlations needs at least one arm")
         self._size = size
         self.store = store
         self._fingerprint = fingerprint
+        self._labels = labels
 
     def __len__(self) -> int:
         """Return the number of arms K."""
@@ -136,9 +138,9 @@ class CorrelationSource(ABC):
         return self._fingerprint()
 
     def label(self, arm: int) -> str:
-        """Return the name of an arm: its number, or the text of a store's configuration."""
+        """Return the name of an arm: its label, its number, or the text of a configuration."""
         if self.store is None:
-            return str(arm)
+            return str(arm) if self._labels is None else self._labels[arm]
         return format_configuration(self.store.polarity[arm], self.store.contact_names)
 
     @abstractmethod
@@ -306,6 +308,8 @@ class NeighbourSource(CorrelationSource):
 def as_source(correlation: Any, *, via: Via = "auto") -> CorrelationSource:
     """Return the source of a source, an open store, a square array, or a scipy sparse matrix.
 
+    A pandas DataFrame is a square array whose index names the arms; its columns must be the same.
+
     An embedding or a kernel function cannot be told from other arrays and functions: use
     :func:`source_from_embedding` or :func:`source_from_kernel`. A store is read via "embedding",
     "matrix" or "neighbours"; "auto" is the embedding, which is fastest, or "rules" where
@@ -321,6 +325,8 @@ def as_source(correlation: Any, *, via: Via = "auto") -> CorrelationSource:
         raise CorrelationError(
             "a kernel function needs its features: source_from_kernel(function, ...)"
         )
+    if hasattr(correlation, "columns") and hasattr(correlation, "index"):
+        return _source_from_frame(correlation)
     array = np.asarray(correlation)
     if array.ndim == 2 and array.shape[0] != array.shape[1]:
         raise CorrelationError(f"shape {array.shape} is not square; see source_from_embedding")
@@ -346,7 +352,19 @@ def source_from_store(store: "Store", *, via: Via = "auto") -> CorrelationSource
     return RowSource(store.row, len(store), store=store)
 
 
-def source_from_matrix(matrix: ArrayLike) -> CorrelationSource:
+def _source_from_frame(frame: Any) -> CorrelationSource:
+    """Return the source of a DataFrame of r: pandas is not needed, only what it has."""
+    labels = [str(name) for name in frame.index]
+    if labels != [str(name) for name in frame.columns]:
+        raise CorrelationError("correlation table: its rows and columns are not named alike")
+    if len(set(labels)) < len(labels):
+        raise CorrelationError("correlation table: two rows have the same name")
+    return source_from_matrix(np.asarray(frame), labels=labels)
+
+
+def source_from_matrix(
+    matrix: ArrayLike, *, labels: Sequence[str] | None = None
+) -> CorrelationSource:
     """Return the source of a symmetric (K, K) matrix with ones on the diagonal."""
     array = _real_array(matrix, "correlation matrix")
     _check_square(array.shape)
@@ -355,7 +373,7 @@ def source_from_matrix(matrix: ArrayLike) -> CorrelationSource:
         raise CorrelationError("correlation matrix: the diagonal is not 1")
     if not np.allclose(r, r.T, rtol=0.0, atol=_ROUNDING):
         raise CorrelationError("correlation matrix: it is not symmetric")
-    return RowSource(r, fingerprint=lambda: _digest("matrix", r))
+    return RowSource(r, fingerprint=lambda: _digest("matrix", r), labels=labels)
 
 
 def source_from_embedding(embedding: ArrayLike) -> CorrelationSource:

@@ -37,6 +37,7 @@ class Choices(NamedTuple):
     everyone: float  # whether all dominated arms go, or only the worst
     keep: float  # whether comparisons with eliminated arms still count
     chain: float  # whether the arm tried last is one of the next pair
+    patience: float  # answers before which nothing is eliminated
     floor: float  # the rest is the update rule, see correlation/_update_kernels.Rule
     cap: float
     pin: float
@@ -391,6 +392,8 @@ def corrduel_trial(
         duels[compared, 0], duels[compared, 1] = arms[i], arms[j]
         compared += 1
         _correlate(choices, r, logs, arms, left, i, j, wins, plays)
+        if t + 1 < choices.patience:
+            continue
         tally = wins[:left], plays[:left]
         count = judge(choices, *tally, background, everyone[:left], estimate, radius, out)
         if count > 0:

@@ -101,9 +101,7 @@ class BeatTheMean(EliminatingEngine):
 
 def common_radius(log_term: float) -> _kernels.Choices:
     """Return the choices of Beat-the-Mean as the numbers that kernels take."""
-    return _kernels.Choices(
-        log_term, per_arm=0.0, everyone=0.0, keep=0.0, chain=0.0, floor=0.0, cap=0.0, pin=0.0
-    )
+    return _kernels.Choices(log_term, *8 * (0.0,))
 
 
 @dataclass(eq=False)

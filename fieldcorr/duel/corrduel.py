@@ -36,6 +36,8 @@ class CorrDuel(EliminatingEngine):
         The only arms that may be proposed; None for all.
     via
         How to read a store: "auto", "embedding", "matrix" or "neighbours".
+    repeats
+        Share of repeated questions, see :class:`fieldcorr.duel.engine.Engine`.
 
     Notes
     -----
@@ -65,11 +67,13 @@ class CorrDuel(EliminatingEngine):
         options: DuelOptions | None = None,
         whitelist: Iterable[int] | None = None,
         via: Via = "auto",
+        repeats: float = 0.0,
         **choices: Any,
     ) -> None:
-        record = (options or DuelOptions()).record() | choices
-        self.options = DuelOptions.from_record(record)
-        super().__init__(correlation, horizon=horizon, seed=seed, whitelist=whitelist, via=via)
+        record = {} if options is None else options.record()
+        self.options = DuelOptions.from_record(record | choices)
+        shared: Shared = {"seed": seed, "whitelist": whitelist, "via": via, "repeats": repeats}
+        super().__init__(correlation, horizon=horizon, **shared)
 
     @classmethod
     def paper(
@@ -102,6 +106,10 @@ class CorrDuel(EliminatingEngine):
 
     @property
     def warning(self) -> str | None:
+        """Say when the answers look like chance, or when no elimination is possible or likely."""
+        return "; ".join(filter(None, (super().warning, self._outlook()))) or None
+
+    def _outlook(self) -> str | None:
         """Say when no arm can be eliminated in the duels that remain, or is likely to be."""
         remaining = self.horizon - self.duels
         if remaining <= 0 or self._left < 2:
@@ -109,7 +117,7 @@ class CorrDuel(EliminatingEngine):
         if not self._can_eliminate(remaining):
             return (
                 f"no elimination is possible in the {remaining} duels that remain: with delta = "
-                f"{self.options.delta} the intervals stay too wide whatever the answers"
+                f"{self.options.delta} they are too few, whatever the answers"
             )
         if self.duels >= 10 and not self._may_eliminate(remaining):
             return (
@@ -139,6 +147,8 @@ class CorrDuel(EliminatingEngine):
         self._corr_update(compared)  # lines 4-6
         if self.options.history == "delete":
             self._learnt.duels += compared
+        if self._course.duels + len(compared) < (self.options.patience or 0):
+            return
         gone = self._eliminate()  # lines 7-8, 10-11
         if self.options.history == "delete":
             self._delete_comparisons(gone)  # line 9
@@ -186,6 +196,8 @@ class CorrDuel(EliminatingEngine):
         At most 1 is added to n_b per duel, all of it wins for one arm and losses for another. A raw
         tau has no such limit, so nothing can be excluded there.
         """
+        if self.horizon < (self.options.patience or 0):
+            return False
         if not self.options.policy.clip:
             return True
         if (whole := self._whole) is not None:

@@ -6,7 +6,7 @@ An algorithm adds what it knows before the first duel, how it learns and what it
 """
 
 from abc import ABC, abstractmethod
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -29,12 +29,14 @@ from fieldcorr.duel.events import (
     ranking_event,
     set_event,
 )
+from fieldcorr.duel.raters import MOST, RaterFigures, Shown, rater_figures
 from fieldcorr.duel.survivors import Survivors
 from fieldcorr.duel.whole import WholeArms, WholeSurvivors
 from fieldcorr.errors import DuelError
 
 _RETROACTIVE = ("void", "exclude", "include", "extend")
 # Events that hold from the start, whenever they were said.
+_REPEAT = 5  # counter of the random number that decides whether a pair is repeated, of a step
 
 _REMEMBERED_EVERY = 64  # events; taking one back replays fewer than that
 _MOST_REMEMBERED = 4
@@ -78,13 +80,20 @@ class Course:
     duels: int = 0
     step: int = 0
     answers: int = 0
+    shown: list[Shown] = field(default_factory=list)
+    figures: RaterFigures | None = None
     forced: tuple[int, int] | None = None
     previous: int | None = None
     pending: tuple[int, int] | None = None
 
     def copy(self) -> "Course":
         """Return a course that can go on without changing this one."""
-        return replace(self, active=self.active.copy(), learnt=deepcopy(self.learnt))
+        return replace(
+            self,
+            active=self.active.copy(),
+            learnt=deepcopy(self.learnt),
+            shown=[*self.shown],
+        )
 
 
 @dataclass(eq=False)
@@ -104,6 +113,7 @@ class Shared(TypedDict, total=False):
     seed: int
     whitelist: Iterable[int] | None
     via: Via
+    repeats: float
 
 
 class Engine(ABC):
@@ -121,6 +131,10 @@ class Engine(ABC):
         The only arms that may be proposed; None for all.
     via
         How to read a store, see :func:`fieldcorr.duel.as_source`.
+    repeats
+        Share of questions that repeat an earlier pair, sides swapped. If it is not 0, and while the
+        answers could as well be chance, every other question compares the best with the worst of
+        the arms shown so far: see :mod:`fieldcorr.duel.raters`.
     """
 
     takes_whole: ClassVar[bool] = False
@@ -140,6 +154,7 @@ class Engine(ABC):
         seed: int = 0,
         whitelist: Iterable[int] | None = None,
         via: Via = "auto",
+        repeats: float = 0.0,
     ) -> None:
         self.source: CorrelationSource = as_source(correlation, via=via)
         if isinstance(self.source, WholeSource) and not self.takes_whole:
@@ -151,6 +166,9 @@ class Engine(ABC):
         if self.seed >= 2**63:
             raise DuelError(f"seed: {seed} is not below 2^63")
         self._planned = whole_number(horizon, "horizon", DuelError, least=1)
+        self.repeats = real_number(repeats, "repeats", DuelError)
+        if not 0.0 <= self.repeats < 1.0:
+            raise DuelError(f"repeats: {repeats!r} is not in [0, 1)")
         self._whitelist = None if whitelist is None else self._checked_arms(whitelist)
         self._log: list[Event] = []
         self._keep: Callable[[Event], object] | None = None
@@ -284,6 +302,7 @@ class Engine(ABC):
             horizon=self._planned,
             seed=self.seed,
             whitelist=self._whitelist,
+            repeats=self.repeats,
             **self.settings,
         )
 
@@ -383,8 +402,16 @@ class Engine(ABC):
 
     @property
     def warning(self) -> str | None:
-        """What a person should know about the rest of the session, or None."""
-        return None
+        """What a person should know about the answers or the rest of the session, or None."""
+        return self.rater.warning
+
+    @property
+    def rater(self) -> RaterFigures:
+        """What the answers say about who gave them."""
+        now = self._now
+        if now.figures is None:
+            now.figures = rater_figures(self.source, now.shown)
+        return now.figures
 
     @property
     @abstractmethod
@@ -502,6 +529,9 @@ class Engine(ABC):
         if event.compares and now.answers not in now.terms.voided:
             self._learn(event)
             now.duels += len(event.comparisons())
+            if event.kind == "duel" and event.answer is not None:
+                now.shown.append((*event.arms[:2], event.answer))  # type: ignore[arg-type]
+                now.figures = None
         now.step += 1
         now.previous = event.arms[0] if event.answer == "skip" else event.arms[-1]
         if now.forced is not None and set(now.forced) == set(event.arms):
@@ -533,7 +563,28 @@ class Engine(ABC):
             raise DuelError("nothing to ask: fewer than two configurations are left")
         if now.duels >= now.terms.horizon:
             raise DuelError(f"nothing to ask: the horizon of {self.horizon} duels is reached")
-        return self._propose()
+        return self._rater_question() or self._propose()
+
+    def _rater_question(self) -> tuple[int, int] | None:
+        """Return a pair that is asked to learn about the rater, if this step is for that."""
+        if self.repeats == 0.0:
+            return None
+        now, counter = self._course, self._course.step * _kernels.STRIDE + _REPEAT
+        free = now.terms.allowed & ~now.terms.excluded
+        chance = float(_kernels.uniform(self.seed, counter))
+        if now.step % 2 == 0 and len(now.shown) < MOST and self.rater.doubtful:
+            left, right = self.rater.extremes
+            if free[left] and free[right]:
+                before = [i for i, j, _ in now.shown if {i, j} == {left, right}]
+                swap = before[-1] == left if before else chance < 0.5
+                return (right, left) if swap else (left, right)
+        if chance >= self.repeats:
+            return None
+        times = Counter(frozenset((i, j)) for i, j, _ in now.shown)
+        once = [
+            (j, i) for i, j, _ in now.shown if free[i] and free[j] and times[frozenset((i, j))] == 1
+        ]
+        return once[int(_kernels.below(self.seed, counter + 1, len(once)))] if once else None
 
     # -- helpers --------------------------------------------------------------------------------
 

@@ -3,11 +3,13 @@
 import csv
 import io
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from fieldcorr.duel.engine import Engine
 from fieldcorr.duel.journal import JournalContent
+from fieldcorr.duel.raters import answer_seconds, spent_seconds
 from fieldcorr.errors import ExportError
 from fieldcorr.files import write_beside
 
@@ -34,6 +36,7 @@ def duel_rows(engine: Engine, content: JournalContent) -> list[Row]:
     rows = []
     voided = {int(event.value or 0) for event in engine.events if event.kind == "void"}
     records = [r for r in counting_records(content) if r["event"] in ("duel", "ranking")]
+    spent = spent_seconds(content)
     for number, (record, event) in enumerate(zip(records, engine.history, strict=True), start=1):
         pairs = event.comparisons() or [(event.arms[0], event.arms[1], False)]
         for winner, loser, tie in pairs:
@@ -42,6 +45,7 @@ def duel_rows(engine: Engine, content: JournalContent) -> list[Row]:
                     "number": number,
                     "line": record["line"],
                     "time": record["time"],
+                    "seconds": spent[record["line"]],
                     "first": winner,
                     "second": loser,
                     "first_configuration": engine.source.label(winner),
@@ -53,6 +57,14 @@ def duel_rows(engine: Engine, content: JournalContent) -> list[Row]:
                 }
             )
     return rows
+
+
+def rater_row(engine: Engine, content: JournalContent) -> Row:
+    """Return what the answers say about the rater; None where they are too few to say it."""
+    figures = engine.rater
+    row = asdict(figures) | {"verdict": figures.verdict, "seconds": answer_seconds(content)}
+    del row["extremes"]
+    return {key: None if value != value else value for key, value in row.items()}
 
 
 def _outcome(answer: str | None, *, tie: bool) -> str:

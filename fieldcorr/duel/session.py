@@ -54,11 +54,12 @@ class Session(Closing):
         store_name: str = "",
         meta: Meta | None = None,
         via: Via = "auto",
+        repeats: float = 0.0,
     ) -> Self:
         """Begin a session in a new journal; an existing file is refused."""
         source = as_source(correlation, via=via)
         chosen = None if whitelist is None else sorted({arm_number(arm) for arm in whitelist})
-        engine = _build(algorithm, source, horizon, seed, chosen, settings or {})
+        engine = _build(algorithm, source, horizon, seed, chosen, repeats, settings or {})
         header = session_header(engine, store_name=store_name, whitelist=chosen, meta=meta or {})
         return cls(engine, Journal.create(Path(path), header))
 
@@ -103,6 +104,7 @@ def session_header(
         "seed": engine.seed,
         "settings": engine.settings,
         "whitelist": whitelist,
+        "repeats": engine.repeats,
         "meta": dict(meta),
     }
 
@@ -124,7 +126,10 @@ def replayed(
     try:
         names = ("algorithm", "horizon", "seed", "whitelist", "settings")
         algorithm, horizon, seed, whitelist, settings = (header[name] for name in names)
-        engine = _build(algorithm, source, horizon, seed, whitelist, settings)
+        if algorithm == CorrDuel.__name__:
+            settings = {"patience": 0, **settings}  # older journals eliminated from the first on
+        repeats = header.get("repeats", 0.0)
+        engine = _build(algorithm, source, horizon, seed, whitelist, repeats, settings)
 
         def events() -> Iterator[Event]:
             nonlocal line
@@ -165,6 +170,7 @@ def _build(
     horizon: int,
     seed: int,
     whitelist: Iterable[int] | None,
+    repeats: float,
     settings: Mapping[str, Any],
 ) -> Engine:
     if str(algorithm) not in ALGORITHMS:
@@ -172,7 +178,7 @@ def _build(
         raise DuelError(f"algorithm {algorithm!r} is not one of {known}")
     try:
         return ALGORITHMS[algorithm](
-            source, horizon=horizon, seed=seed, whitelist=whitelist, **settings
+            source, horizon=horizon, seed=seed, whitelist=whitelist, repeats=repeats, **settings
         )
     except TypeError as error:
         raise DuelError(f"settings of {algorithm}: {error}") from error

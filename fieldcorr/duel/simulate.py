@@ -1,18 +1,22 @@
 """Simulated experiments: many trials of several algorithms in one world.
 
-Trials run in kernels that play what the engines would (:mod:`fieldcorr.duel._kernels`).
+The paper's algorithms with a plain rater run in kernels that play what the engines would
+(:mod:`fieldcorr.duel._kernels`); everything else by ask and tell (:mod:`fieldcorr.duel.trials`).
 Regret is eps = P(b1 beats b) - 1/2 of the paper, averaged over the two arms of a duel, where b1 is
 the arm with the largest utility and answers compare values with Gaussian noise. It is at most 1/2.
 """
 
 import csv
+import importlib
 import io
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from copy import deepcopy
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property, partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +24,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldcorr._parallel import available_threads
-from fieldcorr.correlation.numbers import real_number, whole_number
+from fieldcorr.correlation.numbers import whole_number
 from fieldcorr.correlation.rule import log_table
+from fieldcorr.correlation.sources import CorrelationSource
 from fieldcorr.duel import _kernels
 from fieldcorr.duel.baselines import common_radius
 from fieldcorr.duel.export import write_file
 from fieldcorr.duel.options import DuelOptions
+from fieldcorr.duel.peers import ENGINES
+from fieldcorr.duel.trials import LAST, Rater, Row, Trial, play
 from fieldcorr.duel.worlds import World, utilities
 from fieldcorr.errors import DuelError
 
@@ -34,18 +41,54 @@ _DEFAULT = DuelOptions()
 CHUNK = 50
 """Trials that one thread plays at once: 1 MB of utilities at K = 2500."""
 
+CHECKPOINTS = (50, 100, 200, 400, 800)
+"""Duels after which the recommended arm is noted, and at the end."""
+
 
 @dataclass(frozen=True)
 class Player:
     """One algorithm with its options."""
 
     name: str  # for tables and plots
-    algorithm: str  # one of ALGORITHMS
+    algorithm: Any  # one of ENGINES, "module:factory", a factory, or an object with ask and tell
     options: DuelOptions = _DEFAULT  # for CorrDuel
     alpha: float = 0.51  # exploration of RUCB and of UCB1
+    settings: Mapping[str, Any] = field(default_factory=dict)  # keywords of any other engine
+
+    def engine(self, source: CorrelationSource, *, horizon: int, seed: int) -> Any:
+        """Return an engine before its first duel; an object is copied."""
+        made = self.algorithm
+        if isinstance(made, str):
+            made = _named_engine(made)
+        if hasattr(made, "ask") and not isinstance(made, type):
+            return deepcopy(made)
+        return made(source, horizon=horizon, seed=seed, **self._keywords())
+
+    def _keywords(self) -> dict[str, Any]:
+        if self.algorithm == "CorrDuel":
+            return {"options": self.options, **self.settings}
+        if self.algorithm in ("RUCB", "SparringUCB1"):
+            return {"alpha": self.alpha, **self.settings}
+        return dict(self.settings)
 
 
-ALGORITHMS = ("CorrDuel", "BeatTheMean", "RUCB", "SparringUCB1")
+def _named_engine(name: str) -> Any:
+    """Return an engine of this package, or what ``module:factory`` names."""
+    module, colon, attribute = name.partition(":")
+    if not colon:
+        if name not in ENGINES:
+            raise DuelError(
+                f"algorithm {name!r} is not one of {', '.join(ENGINES)}, or module:factory"
+            )
+        return ENGINES[name]
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise DuelError(f"engine {name!r}: {error}") from error
+
+
+COMPILED = ("CorrDuel", "BeatTheMean", "RUCB", "SparringUCB1")
+"""Algorithms with a kernel that plays whole trials."""
 
 BASELINES = (
     Player("Beat-the-Mean", "BeatTheMean"),
@@ -62,10 +105,16 @@ class Outcome:
 
     player: Player
     eps: NDArray[np.float32]  # (N, T), stepwise regret
-    returned: NDArray[np.float64]  # (N,), regret of the arm that would be returned
+    checkpoints: tuple[int, ...]  # numbers of duels, C of them; the last is T
+    regret: NDArray[np.float64]  # (N, C), of the arm that would be returned after so many
     left: NDArray[np.float64]  # (N,), arms left at the end
     kept: NDArray[np.float64]  # (N,), whether the best arm is among them
     seconds: float  # of the trials, added up over threads
+
+    @property
+    def returned(self) -> NDArray[np.float64]:
+        """Regret of the arm that would be returned at the end, (N,)."""
+        return np.asarray(self.regret[:, -1])
 
     @property
     def mean(self) -> NDArray[np.float64]:
@@ -98,12 +147,22 @@ class Experiment:
                     outcome.player.name,
                     *(f"{mean[t - 1]:.3f}" for t in steps),
                     f"{outcome.deviation[-1]:.3f}",
-                    f"{outcome.returned.mean():.3f}",
-                    f"{outcome.left.mean():.0f}",
-                    f"{100 * outcome.kept.mean():.0f} %",
+                    f"{outcome.returned.mean():.3f} \u00b1 {standard_error(outcome.returned):.3f}",
+                    *_set_figures(outcome),
                 ]
             )
         return heading, rows
+
+    def rows(self) -> list[Row]:
+        """Return one row per player, trial and checkpoint; eps is the mean of the last 10 pairs."""
+        rows: list[Row] = []
+        for outcome in self.outcomes:
+            for trial, (eps, regret) in enumerate(zip(outcome.eps, outcome.regret, strict=True)):
+                for t, value in zip(outcome.checkpoints, regret, strict=True):
+                    last = float(eps[max(0, t - LAST) : t].mean(dtype=np.float64))
+                    row = {"algorithm": outcome.player.name, "trial": trial, "t": t, "eps": last}
+                    rows.append(row | {"regret": float(value)})
+        return rows
 
     def write_csv(self, path: Path, *, force: bool = False) -> None:
         """Write mean and deviation per player and step; settings as comment lines above.
@@ -122,6 +181,18 @@ class Experiment:
         write_file(path, file.getvalue(), force=force)
 
 
+def _set_figures(outcome: Outcome) -> tuple[str, str]:
+    """Return how many arms are left and how often the best is one of them, if the engine tells."""
+    if np.isnan(outcome.left).any():
+        return "", ""
+    return f"{outcome.left.mean():.0f}", f"{100 * outcome.kept.mean():.0f} %"
+
+
+def standard_error(values: NDArray[np.float64]) -> float:
+    """Return the standard error of a mean over trials; NaN for one trial."""
+    return float(values.std(ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.nan
+
+
 def simulate(
     world: World,
     players: Sequence[Player],
@@ -129,49 +200,162 @@ def simulate(
     trials: int,
     horizon: int,
     noise: float = 0.5,
+    rater: Rater | None = None,
     seed: int = 0,
     threads: int | None = None,
+    processes: int = 1,
     progress: Callable[[str, float], None] | None = None,
 ) -> Experiment:
     """Play ``trials`` trials of ``horizon`` duels with every player, all on the same utilities.
 
-    ``noise`` is the standard deviation of each of the two values that a duel compares. ``seed``
-    fixes utilities, pairs and answers; the result does not depend on ``threads``. ``progress`` is
-    called with a stage and the part done.
+    ``noise`` is the standard deviation of each of the two values that a duel compares; a ``rater``
+    has more to say, and ``noise`` is then not used. ``seed`` fixes utilities, pairs and answers;
+    the result depends neither on ``threads``, of the compiled trials, nor on ``processes``, of the
+    others. ``progress`` is called with a stage and the part done.
     """
     trials = whole_number(trials, "trials", DuelError, least=1)
     horizon = whole_number(horizon, "horizon", DuelError, least=1)
-    seed, noise = whole_number(seed, "seed", DuelError), real_number(noise, "noise", DuelError)
-    if not noise > 0.0:
-        raise DuelError(f"noise: {noise} is not positive")
-    chosen = games(players, world.correlations(), horizon)
-    eps = np.zeros((len(players), trials, horizon), dtype=np.float32)
-    result = np.zeros((len(players), trials, 3))
+    seed, person = whole_number(seed, "seed", DuelError), rater or Rater(noise=noise)
+    steps = (*(t for t in CHECKPOINTS if t < horizon), horizon)
+    compiled = [p for p in players if person.plain and p.algorithm in COMPILED]
+    others = [p for p in players if p not in compiled]
+    report = progress or (lambda stage, done: None)
+    found: dict[int, Outcome] = {}
+    if compiled:
+        outcomes = _compiled(world, compiled, trials, steps, person.noise, seed, threads, report)
+        found |= {id(player): outcome for player, outcome in zip(compiled, outcomes, strict=True)}
+    for player in others:
+        sessions, played = Sessions(world, player, person, steps, seed), []
+        for trial in sessions.play(range(trials), processes=processes):
+            played.append(trial)
+            report(player.name, len(played) / trials)
+        found[id(player)] = _outcome(player, steps, played)
+    outcomes = [found[id(player)] for player in players]
+    return Experiment(tuple(outcomes), _settings(world, players, trials, horizon, person, seed))
 
-    def play(first: int) -> list[float]:
+
+def _compiled(
+    world: World,
+    players: Sequence[Player],
+    trials: int,
+    steps: tuple[int, ...],
+    noise: float,
+    seed: int,
+    threads: int | None,
+    report: Callable[[str, float], None],
+) -> list[Outcome]:
+    """Play whole trials in kernels; what is returned at a checkpoint is that of a shorter trial."""
+    chosen = games(players, world.correlations(), steps[-1])
+    eps = np.zeros((len(players), trials, steps[-1]), dtype=np.float32)
+    result = np.zeros((len(players), trials, len(steps), 3))
+
+    def play_chunk(first: int) -> list[float]:
         part = slice(first, min(first + CHUNK, trials))
         drawn = utilities(world, seed, first, part.stop - first)
         keys = [_kernels.trial_seed(seed, trial) for trial in range(first, part.stop)]
         clock = [time.perf_counter()]
         for game, e, s in zip(chosen, eps, result, strict=True):
-            for utility, key, row, end in zip(drawn, keys, e[part], s[part], strict=True):
-                game(utility, key, noise, row, end)
+            for utility, key, row, ends in zip(drawn, keys, e[part], s[part], strict=True):
+                for t, end in zip(steps, ends, strict=True):
+                    game(utility, key, noise, row[:t], end)
             clock.append(time.perf_counter())
         return np.diff(clock).tolist()
 
     seconds = np.zeros(len(players))
     with ThreadPoolExecutor(threads or available_threads()) as pool:
         chunks = range(0, trials, CHUNK)
-        for done, spent in enumerate(pool.map(play, chunks), start=1):
+        for done, spent in enumerate(pool.map(play_chunk, chunks), start=1):
             seconds += spent
-            if progress is not None:
-                progress("trials", done / len(chunks))
-    outcomes = tuple(
-        Outcome(player, e, s[:, 0], s[:, 1], s[:, 2], float(t))
+            report("trials", done / len(chunks))
+    return [
+        Outcome(player, e, steps, s[:, :, 0], s[:, -1, 1], s[:, -1, 2], float(t))
         for player, e, s, t in zip(players, eps, result, seconds, strict=True)
-    )
-    return Experiment(outcomes, _settings(world, players, trials, horizon, noise, seed))
+    ]
 
+
+# -- trials by ask and tell -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Sessions:
+    """Trials of one player by ask and tell; trials may be played in any order and process."""
+
+    world: World
+    player: Player
+    rater: Rater
+    steps: tuple[int, ...]
+    seed: int
+    observe: Callable[[Any, NDArray[np.float64]], Mapping[str, Any]] | None = None
+
+    def play(self, trials: Sequence[int], *, processes: int = 1) -> Iterator[Trial]:
+        """Yield trials in order, played in this process or in several."""
+        if processes == 1 or len(trials) == 1:
+            yield from map(self.trial, trials)
+            return
+        # A new interpreter each: forking a process that has threads is not safe.
+        with ProcessPoolExecutor(
+            min(processes, len(trials)),
+            get_context("spawn"),
+            initializer=_begin,
+            initargs=(replace(self),),  # without what this process has made
+        ) as pool:
+            yield from pool.map(_go_on, trials)
+
+    def trial(self, trial: int) -> Trial:
+        """Play one trial."""
+        (utility,) = utilities(self.world, self.seed, trial, 1)
+        other = None
+        if self.rater.drift:
+            other = self.world.utility(np.random.default_rng([self.seed, trial, 1]))
+        key = int(_kernels.trial_seed(self.seed, trial))
+        engine = self.player.engine(self._source, horizon=self.steps[-1], seed=key)
+        return play(
+            engine,
+            utility,
+            self.rater,
+            seed=key,
+            checkpoints=self.steps,
+            other=other,
+            observe=self.observe,
+        )
+
+    @cached_property
+    def _source(self) -> CorrelationSource:
+        """One source for all trials: what an engine derives from it is kept."""
+        return self.world.source()
+
+
+_sessions: Sessions | None = None
+
+
+def _begin(sessions: Sessions) -> None:
+    """Remember, in a new process, what is played in it."""
+    global _sessions  # a process of a pool has no other place
+    _sessions = sessions
+
+
+def _go_on(trial: int) -> Trial:
+    assert _sessions is not None
+    return _sessions.trial(trial)
+
+
+def _outcome(player: Player, steps: tuple[int, ...], played: list[Trial]) -> Outcome:
+    columns = {
+        name: np.array([[row[name] for row in trial.rows] for trial in played])
+        for name in ("regret", "left", "kept")
+    }
+    return Outcome(
+        player,
+        np.stack([trial.eps for trial in played]),
+        steps,
+        columns["regret"],
+        columns["left"][:, -1],
+        columns["kept"][:, -1],
+        sum(trial.seconds for trial in played),
+    )
+
+
+# -- compiled trials ------------------------------------------------------------------------------
 
 Game = Callable[[NDArray[np.float64], int, float, NDArray[np.float32], NDArray[np.float64]], None]
 """Plays one trial: (utility, seed, noise, eps to fill, result to fill)."""
@@ -196,19 +380,20 @@ def games(players: Sequence[Player], r: NDArray[np.float32], horizon: int) -> li
         elif player.algorithm == "SparringUCB1":
             found.append(partial(_kernels.sparring_trial, float(player.alpha)))
         else:
-            known = ", ".join(ALGORITHMS)
-            raise DuelError(f"algorithm {player.algorithm!r} is not one of {known}")
+            raise DuelError(f"algorithm {player.algorithm!r} has no compiled trials")
     return found
 
 
 def _settings(
-    world: World, players: Sequence[Player], trials: int, horizon: int, noise: float, seed: int
+    world: World, players: Sequence[Player], trials: int, horizon: int, rater: Rater, seed: int
 ) -> dict[str, Any]:
     from fieldcorr import __version__
 
     settings: dict[str, Any] = {"fieldcorr": __version__, "world": world.name, "trials": trials}
-    settings |= {"horizon": horizon, "noise": noise, "seed": seed}
+    settings |= {"horizon": horizon, "noise": rater.noise, "seed": seed}
+    if not rater.plain:
+        settings["rater"] = ", ".join(f"{key} = {value}" for key, value in asdict(rater).items())
     for player in players:
-        options = player.options.record() if player.algorithm == "CorrDuel" else {}
+        options = player.options.record() if player.algorithm == "CorrDuel" else player.settings
         settings[player.name] = ", ".join(f"{key} = {value}" for key, value in options.items())
     return settings

@@ -184,6 +184,12 @@ def test_another_processor_changes_the_keys(monkeypatch: pytest.MonkeyPatch) -> 
     assert not set(before) & set(hashes_now())
 
 
+def test_the_code_is_in_the_key_of_an_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = key_of({})
+    monkeypatch.setattr(module, "field_code_hash", lambda: "another")
+    assert key_of({}) != before
+
+
 @pytest.mark.parametrize("name", ["numpy", "scipy", "numba", "fenics-basix", "pyamg"])
 def test_other_versions_change_the_keys(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     before = code_hash(), field_code_hash()

@@ -41,6 +41,7 @@ class Listing:
         self.r, self.options = r, options
         self.active = list(range(len(r)))
         self.duels: list[tuple[int, int]] = []
+        self.told = 0
 
     def tallies(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         w, n = np.zeros(len(self.r)), np.zeros(len(self.r))
@@ -64,6 +65,9 @@ class Listing:
 
     def tell(self, winner: int, loser: int) -> None:
         self.duels.append((winner, loser))
+        self.told += 1
+        if self.told < (self.options.patience or 0):
+            return
         p, c = self.bounds()
         best = max(p[b] - c[b] for b in self.active)
         gone = [b for b in self.active if p[b] + c[b] <= best]

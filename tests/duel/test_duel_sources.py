@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -169,3 +170,14 @@ def test_a_damaged_sparse_matrix_never_reaches_a_kernel(kind: str) -> None:
     )
     assert done.returncode == 1, done.returncode
     assert "CorrelationError: sparse correlation: it is damaged" in done.stderr
+
+
+def test_a_table_with_names_is_a_source_with_labels() -> None:
+    frame = pd.DataFrame(np.eye(3), index=["a", "b", "c"], columns=["a", "b", "c"])
+    source = as_source(frame)
+    assert [source.label(arm) for arm in range(3)] == ["a", "b", "c"]
+    assert source.fingerprint() == as_source(np.eye(3)).fingerprint()
+    with pytest.raises(CorrelationError, match="not named alike"):
+        as_source(frame[["b", "a", "c"]])
+    with pytest.raises(CorrelationError, match="the same name"):
+        as_source(frame.rename(index={"b": "a"}, columns={"b": "a"}))

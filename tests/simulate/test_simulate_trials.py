@@ -1,5 +1,6 @@
 """Whole trials in one kernel against the engines, step by step; worlds; results."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,22 +9,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
-from fieldcorr.duel import (
-    RUCB,
-    BeatTheMean,
-    CorrDuel,
-    DuelOptions,
-    Engine,
-    SparringUCB1,
-    UpdatePolicy,
-    _kernels,
-)
-from fieldcorr.duel.simulate import BASELINES, PRINTED, Experiment, Player, simulate
-from fieldcorr.duel.worlds import ElectrodeSpace, Grid, World, utilities
+from fieldcorr.duel import DuelOptions, UpdatePolicy
+from fieldcorr.duel.simulate import BASELINES, PRINTED, Experiment, Player, Sessions, simulate
+from fieldcorr.duel.trials import Rater
+from fieldcorr.duel.worlds import ElectrodeSpace, Grid, Kind, World, utilities
 from fieldcorr.errors import DuelError
+from fieldcorr.store import open_store
 from tests.duel.support import embedding
+from tests.store.synthetic import make_store, values
 
 NOISE, SEED, TRIALS, HORIZON = 0.5, 11, 6, 70
 WORLDS: dict[str, World] = {
@@ -57,6 +51,7 @@ policies = st.builds(
 options = st.builds(
     DuelOptions,
     delta=st.sampled_from([0.3, 0.8, 0.9, 0.95, 0.99]),
+    patience=st.sampled_from([None, 0, 5]),
     eliminate=st.sampled_from(["all", "one"]),
     history=st.sampled_from(["keep", "delete"]),
     radius=st.sampled_from(["arm", "global"]),
@@ -71,41 +66,17 @@ players = st.builds(Player, st.just("CorrDuel"), st.just("CorrDuel"), options) |
 )
 
 
-def engine_of(player: Player, r: NDArray[np.float32], seed: int) -> Engine:
-    if player.algorithm == "CorrDuel":
-        return CorrDuel(r, horizon=HORIZON, seed=seed, options=player.options)
-    if player.algorithm == "BeatTheMean":
-        return BeatTheMean(r, horizon=HORIZON, seed=seed)
-    if player.algorithm == "RUCB":
-        return RUCB(r, horizon=HORIZON, seed=seed, alpha=player.alpha)
-    return SparringUCB1(r, horizon=HORIZON, seed=seed, alpha=player.alpha)
-
-
-def play(engine: Engine, utility: NDArray[np.float64]) -> list[float]:
-    """Play one trial by ask and tell, with the kernel's simulated person."""
-    best = int(np.argmax(utility))
-    eps = []
-    for step in range(HORIZON):
-        i, j = (engine.best, engine.best) if engine.done else engine.ask()
-        eps.append(_kernels.pair_regret(utility, best, i, j, NOISE))
-        if not engine.done:
-            wins = _kernels.left_wins(utility, i, j, NOISE, engine.seed, step)
-            engine.answer("left" if wins else "right")
-    return eps
-
-
 def check_trials(player: Player, world: World, seed: int, trials: int) -> None:
     """Compare whole trials in a kernel with an engine that is asked and told, bit for bit."""
     (outcome,) = simulate(
         world, [player], trials=trials, horizon=HORIZON, noise=NOISE, seed=seed
     ).outcomes
-    for trial, utility in enumerate(utilities(world, seed, 0, trials)):
-        engine = engine_of(player, world.correlations(), _kernels.trial_seed(seed, trial))
-        assert outcome.eps[trial].tolist() == np.array(play(engine, utility), np.float32).tolist()
-        best = int(np.argmax(utility))
-        assert outcome.left[trial] == len(engine.active)
-        assert outcome.kept[trial] == (best in engine.active)
-        assert outcome.returned[trial] == _kernels.regret(utility, best, engine.best, NOISE)
+    told = Sessions(world, player, Rater(noise=NOISE), outcome.checkpoints, seed)
+    for trial, played in enumerate(told.play(range(trials))):
+        assert outcome.eps[trial].tolist() == played.eps.tolist()
+        assert outcome.regret[trial].tolist() == [row["regret"] for row in played.rows]
+        assert outcome.left[trial] == played.rows[-1]["left"]
+        assert outcome.kept[trial] == played.rows[-1]["kept"]
 
 
 @pytest.mark.parametrize("world", WORLDS)
@@ -144,20 +115,53 @@ def test_results_depend_on_the_seed_and_not_on_threads() -> None:
     [
         Grid(side=6, length=0.3, amplitude=2.0),
         ElectrodeSpace(embedding(30), "linear", amplitude=2.0),
-        ElectrodeSpace(embedding(30), "smooth", length=0.8, amplitude=2.0),
+        ElectrodeSpace(embedding(30), "smooth", length=0.8),
+        ElectrodeSpace(embedding(30), "matern", length=0.8),
     ],
     ids=lambda world: world.name,
 )
 def test_utilities_have_the_stated_covariance(world: World) -> None:
-    draws = utilities(world, 0, 0, 4000)
-    covariance = draws.T @ draws / 4000
-    if isinstance(world, ElectrodeSpace) and world.kind == "smooth":
-        distance = 2.0 - 2.0 * world.correlations()
-        expected = 4.0 * np.exp(-distance / (2.0 * world.length**2))
-    else:
-        expected = 4.0 * world.correlations()
-    assert np.abs(covariance - expected).max() < 0.45
-    assert np.abs(covariance - expected).mean() < 0.08
+    draw = world.draw if isinstance(world, ElectrodeSpace) else world.utility
+    draws = np.stack([draw(np.random.default_rng([0, trial])) for trial in range(4000)])
+    covariance, expected = draws.T @ draws / 4000, np.asarray(world.correlations(), np.float64)
+    if isinstance(world, Grid):
+        expected = world.amplitude**2 * expected
+    elif world.kind == "smooth":
+        expected = np.exp((expected - 1.0) / world.length**2)
+    elif world.kind == "matern":
+        s = np.sqrt(3.0 * np.maximum(2.0 - 2.0 * expected, 0.0)) / world.length
+        expected = (1.0 + s) * np.exp(-s)
+    error = np.abs(covariance - expected) / expected[0, 0]
+    assert error.max() < 0.12
+    assert error.mean() < 0.03
+
+
+@pytest.mark.parametrize("kind", ["linear", "magnitude", "smooth", "matern", "bumps"])
+def test_utilities_are_standardised_over_the_arms(kind: Kind) -> None:
+    for value in utilities(ElectrodeSpace(embedding(40), kind, amplitude=2.0), 1, 0, 3):
+        assert value.mean() == pytest.approx(0.0, abs=1e-12)
+        assert value.std() == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("kind", ["target", "recruitment"])
+def test_worlds_of_a_store_depend_on_the_field_at_places(kind: Kind, tmp_path: Path) -> None:
+    with open_store(make_store(tmp_path / "a.h5", values())) as store:
+        world = ElectrodeSpace.of_store(store, kind)
+        (value,) = utilities(world, 1, 0, 1)
+        assert value.std() == pytest.approx(1.0)
+        assert world.source().fingerprint() == store.hash
+        if kind == "target":  # linear in the currents
+            mirror = [store.index_of(text) for text in _mirrored(store.texts)]
+            drawn = world.draw(np.random.default_rng(2))
+            np.testing.assert_allclose(drawn[mirror], -drawn, atol=1e-9)
+        with pytest.raises(DuelError, match="roots leave the tissue"):
+            ElectrodeSpace.of_store(store, "roots")
+    with pytest.raises(DuelError, match="needs the fields of a store"):
+        ElectrodeSpace(embedding(5), kind)
+
+
+def _mirrored(texts: Sequence[str]) -> list[str]:
+    return [text.translate(str.maketrans("+-", "-+")) for text in texts]
 
 
 def test_the_magnitude_utility_is_blind_to_polarity() -> None:
@@ -167,7 +171,7 @@ def test_the_magnitude_utility_is_blind_to_polarity() -> None:
 
 
 def test_the_paper_claim_holds_with_the_mended_reading_and_not_with_the_printed_one() -> None:
-    mended = Player("CorrDuel", "CorrDuel", DuelOptions(radius="global", delta=0.96))
+    mended = Player("CorrDuel", "CorrDuel")
     experiment = simulate(Grid(), [mended, PRINTED, *BASELINES], trials=100, horizon=100, seed=2)
     end = {o.player.name: o.mean[-20:].mean() for o in experiment.outcomes}
     begin = [o.mean[:10].mean() for o in experiment.outcomes]
