@@ -41,11 +41,13 @@ PIPELINE = (
     "duel",
     "verification",
     "plot",
+    "web",
+    "notebook.picker",
     "cli",
 )
 
 FINITE_ELEMENT_SIDE = ("model", "mesh", "tissue", "contacts", "fem", "leadfield", "verification")
-LIGHT = ("configurations.text", "correlation", "store", "duel")
+LIGHT = ("configurations.text", "correlation", "store", "duel", "web")
 HEAVY_PACKAGES = ("pydantic", "basix", "pyamg", "meshio", "typer", "gmsh", "matplotlib", "anndata")
 
 
@@ -126,7 +128,7 @@ def test_light_modules_name_nothing_heavy(module: str) -> None:
     assert not {name.split(".")[0] for name in imported(path)} & {"pydantic", "basix", "pyamg"}
 
 
-@pytest.mark.parametrize("module", ["fieldcorr.store", "fieldcorr.duel"])
+@pytest.mark.parametrize("module", ["fieldcorr.store", "fieldcorr.duel", "fieldcorr.web.report"])
 def test_store_and_duel_load_no_finite_elements(module: str) -> None:
     loaded = loaded_after(f"import {module}")
     heavy = [f"fieldcorr.{name}" for name in FINITE_ELEMENT_SIDE]

@@ -99,7 +99,7 @@ def test_the_oldest_set_is_that_of_the_floors() -> None:
 def test_what_is_imported_is_declared() -> None:
     """Packages that others bring along may stop doing so."""
     declared = {canonicalize_name(Requirement(t).name) for t in project()["dependencies"]}
-    for extra in ("mesh", "plot", "plot3d", "export", "bench"):
+    for extra in ("mesh", "plot", "plot3d", "export", "serve", "widget", "bench"):
         texts = project()["optional-dependencies"][extra]
         declared |= {canonicalize_name(Requirement(t).name) for t in texts}
     distribution = {"basix": "fenics-basix", "skfem": "scikit-fem", "sklearn": "scikit-learn",

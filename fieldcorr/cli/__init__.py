@@ -26,6 +26,7 @@ COMMANDS = (
     "precompute",
     "info",
     "check",
+    "report",
     "export",
     "duel",
     "simulate",

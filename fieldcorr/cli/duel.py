@@ -7,7 +7,7 @@ import os
 import secrets
 import sys
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
@@ -32,6 +32,7 @@ Interrupt a session as you like; "run" goes on where the journal ends.
 Examples:
   fieldcorr duel new my.journal my.h5 --horizon 200   begin a session
   fieldcorr duel run my.journal                       ask, until you quit
+  fieldcorr duel serve my.journal                     the same in a browser, on this machine
   fieldcorr duel status my.journal                    how far it has come
   fieldcorr duel undo my.journal                      take back the last entry
   fieldcorr duel export my.journal -o result.csv      the ranked set
@@ -185,7 +186,14 @@ def run(
       my-program | fieldcorr duel run my.journal --json
     """
     from fieldcorr.duel.session import Session
-    from fieldcorr.duel.terminal import Front, JsonFront, TextFront, converse, read_lines
+    from fieldcorr.duel.terminal import (
+        Front,
+        JsonFront,
+        TextFront,
+        converse,
+        discard_typed,
+        read_lines,
+    )
 
     person = answers is None and sys.stdin.isatty()
     with (
@@ -197,13 +205,56 @@ def run(
         if rater:
             session.engine.note({"rater": rater})
         try:
-            converse(session, opened, read_lines(stream), front, forgiving=person)
+            if person:
+                note("Working ...")  # the first question compiles what it needs
+            lines, forget = read_lines(stream), discard_typed if person else lambda: None
+            converse(session, opened, lines, front, forgiving=person, discard=forget)
         except KeyboardInterrupt:
             _say("\n")
         note(
             f"Everything recorded is in {journal}, {session.journal.end}; "
             f"go on with: fieldcorr duel run {journal}"
         )
+
+
+@group.command()
+def serve(
+    journal: JournalArgument,
+    store: StoreOption = None,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port on this machine; 0 is any free one.")
+    ] = 0,
+    blinded: Annotated[
+        bool, typer.Option("--blinded", help="Hide what the engine believes until the end.")
+    ] = False,
+) -> None:
+    """Show the session in a browser on this machine, until interrupted.
+
+    The printed link holds a secret and works on this machine alone. The journal stays the only
+    state: "run" and "serve" are two fronts of one session, one at a time.
+
+    \b
+    Examples:
+      fieldcorr duel serve my.journal
+      fieldcorr duel serve my.journal --port 8765 --blinded
+    """
+    from fieldcorr.duel.session import Session
+    from fieldcorr.web.server import SessionPage, link, new_token, open_port
+    from fieldcorr.web.server import serve as serve_page
+
+    with (
+        _store_of(journal, store) as opened,
+        Session.open(journal, opened) as session,
+        open_port(port) as listening,
+    ):
+        note("Working ...")
+        page, token = SessionPage(session, opened, blinded=blinded), new_token()
+        page.state()  # compiles what the first question needs
+        show(f"Open {link(listening, token)}")
+        note("Stop with Ctrl-C. Research software, no medical device.")
+        with suppress(KeyboardInterrupt):
+            serve_page(page, listening, token)
+        note(f"Everything recorded is in {journal}, {session.journal.end}")
 
 
 @group.command()
@@ -274,26 +325,40 @@ def undo(
 def export(
     journal: JournalArgument,
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="A .csv or .json file.")
+        Path, typer.Option("--output", "-o", metavar="FILE", help="A .csv, .tsv or .json file.")
     ],
-    what: Annotated[str, typer.Option(help="survivors, duels, rater or lesson.")] = "survivors",
+    what: Annotated[
+        str, typer.Option(help="survivors, duels, events, electrodes, rater or lesson.")
+    ] = "survivors",
     store: StoreOption = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
     """Write the ranked set or the answers that count as a table, or the lesson for a next session.
+
+    "events" and "electrodes" are the answers and the contacts in the columns of BIDS.
 
     \b
     Examples:
       fieldcorr duel export my.journal -o ranked.csv
       fieldcorr duel export my.journal -o first.json --what lesson
       fieldcorr duel export my.journal -o answers.json --what duels
+      fieldcorr duel export my.journal -o sub-01_events.tsv --what events
     """
     from fieldcorr.duel import BayesDuel
-    from fieldcorr.duel.export import duel_rows, rater_row, survivor_rows, write_file, write_rows
+    from fieldcorr.duel.export import (
+        duel_rows,
+        electrode_rows,
+        event_rows,
+        rater_row,
+        survivor_rows,
+        write_file,
+        write_rows,
+    )
     from fieldcorr.duel.session import read_session
 
-    if what not in ("survivors", "duels", "rater", "lesson"):
-        raise ExportError(f"--what {what}: not one of survivors, duels, rater, lesson")
+    known = ("survivors", "duels", "events", "electrodes", "rater", "lesson")
+    if what not in known:
+        raise ExportError(f"--what {what}: not one of {', '.join(known)}")
     with _store_of(journal, store) as opened:
         refuse_existing(output, error=ExportError, force=force, inputs=(journal, opened.path))
         engine, content = read_session(journal, opened)
@@ -303,10 +368,14 @@ def export(
             write_file(output, json.dumps(engine.lesson), force=force)
             note(f"{output}: {engine.duels} comparisons")
             return
-        if what == "survivors":
+        if what == "electrodes":
+            rows = electrode_rows(opened)
+        elif what == "rater":
+            rows = [rater_row(engine, content)]
+        elif what == "survivors":
             rows = survivor_rows(engine)
         else:
-            rows = [rater_row(engine, content)] if what == "rater" else duel_rows(engine, content)
+            rows = (event_rows if what == "events" else duel_rows)(engine, content)
         write_rows(rows, output, force=force)
     note(f"{output}: {len(rows)} rows")
 

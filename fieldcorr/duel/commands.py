@@ -5,22 +5,28 @@ same lines come from a terminal, a file or another program.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isfinite
-from typing import cast
+from typing import TYPE_CHECKING, Literal, cast
+
+import numpy as np
 
 from fieldcorr.duel.engine import Engine
-from fieldcorr.duel.events import ANSWERS, Answer, Event
+from fieldcorr.duel.events import ANSWERS, Answer, Event, set_event
 from fieldcorr.errors import DuelError
 
+if TYPE_CHECKING:
+    from fieldcorr.store import Store
+
 HELP = """\
-l, left          the left configuration was better
-r, right         the right one was better
-s, same          no difference
+l, left, 1       the left configuration was better; or the left arrow key
+r, right, 2      the right one was better; or the right arrow key
+s, same, tie     no difference
 k, skip          another pair, please
 u, undo          take back the last entry
 x, exclude WHAT  never propose WHAT again (a safety exclusion, no loss);
-                 WHAT is left, right, both, or a configuration such as 0- 5+;
+                 WHAT is left, right, both, a configuration such as 0- 5+,
+                 or a contact: 3- (as a cathode), 3+, contact 3 (at all);
                  "above 0.9" at the end adds everything correlated above 0.9
 i, include WHAT  take back an exclusion, also with "above"
 v, void N        answer number N does not count
@@ -47,6 +53,11 @@ _ALIASES = {
     "h": "help",
     "?": "help",
     "q": "quit",
+    "1": "left",
+    "2": "right",
+    "tie": "same",
+    "\x1b[d": "left",  # arrow keys, as a terminal sends them
+    "\x1b[c": "right",
 }
 VERBS = (*dict.fromkeys(_ALIASES.values()), "rank", "horizon")
 
@@ -111,10 +122,17 @@ class Actions:
         verb = command.verb
         if verb in ANSWERS:
             return self._answer(command, cast("Answer", verb))
+        asked = self._asked()
         if verb in ("exclude", "include"):
-            return self._restrict(verb, command.words)
-        action: Callable[[tuple[str, ...]], str] = getattr(self, f"_{verb}")
-        return action(command.words)
+            told = self._restrict(cast("Literal['exclude', 'include']", verb), command)
+        else:
+            action: Callable[[tuple[str, ...]], str] = getattr(self, f"_{verb}")
+            told = action(command.words)
+        changed = verb != "undo" and asked is not None and asked != self._asked()
+        return f"{told}; the pair to compare has CHANGED" if changed else told
+
+    def _asked(self) -> tuple[int, int] | None:
+        return None if self._engine.done else self._engine.ask()
 
     @property
     def number(self) -> int:
@@ -140,18 +158,46 @@ class Actions:
             raise DuelError(f"duel {number} was answered {given}, not {answer}; void or undo it")
         return f"duel {number} was recorded already: {answer}"
 
-    def _restrict(self, verb: str, words: tuple[str, ...]) -> str:
-        threshold = None
+    def _restrict(self, verb: Literal["exclude", "include"], command: Command) -> str:
+        threshold, words = None, command.words
         if len(words) >= 2 and words[-2] == "above":
             threshold = _number(words[-1], "above")
             words = words[:-2]
-        arms = self._named_arms(words)
+        contact = self._contact(words)
+        arms = self._named_arms(words) if contact is None else self._arms_with(*contact)
         before = self._engine.progress.excluded
-        act = self._engine.exclude if verb == "exclude" else self._engine.include
-        act(arms, neighbours_above=threshold)
+        event = set_event(verb, arms, value=threshold)
+        said = {} if contact is None else {"contact": " ".join(words)}
+        self._engine.record(replace(event, meta=said | command.meta))
         change = abs(self._engine.progress.excluded - before)
-        names = ", ".join(self._engine.source.label(arm) for arm in arms)
+        names = " ".join(words)
+        if contact is None:
+            names = ", ".join(self._engine.source.label(arm) for arm in arms)
         return f"{verb}d {names}: {change} configurations changed, {self._left()}"
+
+    def _contact(self, words: tuple[str, ...]) -> tuple[int, int] | None:
+        """Return the contact and sign (0 for both) that the words name, None if they name none.
+
+        One contact alone is no configuration: "3-" means all that use contact 3 as a cathode.
+        """
+        store = self._engine.source.store
+        name = words[-1] if len(words) == 1 + (words[:1] == ("contact",)) else ""
+        sign = {"-": -1, "+": 1}.get(name[-1:], 0)
+        names = () if store is None else store.contact_names
+        if sign and name[:-1] in names:
+            return names.index(name[:-1]), sign
+        if words[:1] != ("contact",):
+            return None
+        if name not in names:
+            raise DuelError(f"contact {' '.join(words[1:])!r}: not one of {', '.join(names)}")
+        return names.index(name), 0
+
+    def _arms_with(self, contact: int, sign: int) -> list[int]:
+        polarity = cast("Store", self._engine.source.store).polarity[:, contact]
+        arms = np.flatnonzero(polarity == sign if sign else polarity != 0)
+        if not arms.size:
+            raise DuelError("no configuration of the store uses this contact so")
+        return [int(arm) for arm in arms]
 
     def _named_arms(self, words: tuple[str, ...]) -> list[int]:
         sides = {"left": [0], "l": [0], "right": [1], "r": [1], "both": [0, 1]}
@@ -207,7 +253,9 @@ class Actions:
         return int(text[1:]) if text.startswith("#") and _is_whole(text[1:]) else self._find(text)
 
     def _said(self, event: Event) -> str:
-        names = " | ".join(self._engine.source.label(arm) for arm in event.arms)
+        names = str(event.meta.get("contact", ""))
+        if not names:
+            names = " | ".join(self._engine.source.label(arm) for arm in event.arms)
         value = "" if event.value is None else f"{event.value:g}"
         return " ".join(part for part in (names, event.answer, value) if part)
 

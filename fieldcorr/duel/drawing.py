@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from fieldcorr.layout import CASE, array_axes
 
-_GAP = 0.3
+SAME_M = 1e-3
+"""Contacts closer than this along an axis stand in one row or column, if none hides another."""
 
 
 def draw_array(
@@ -24,7 +25,7 @@ def draw_array(
     """
     paddle = [e for e, name in enumerate(names) if name != CASE]
     left, rostral = array_axes(positions[paddle])
-    columns, rows = _levels(-left), _levels(-rostral)
+    columns, rows = _places(-left, -rostral)
     width = max(len(names[e]) for e in paddle)
     cells = [[" " * (width + 3)] * (columns.max() + 1) for _ in range(rows.max() + 1)]
     for place, e in enumerate(paddle):
@@ -49,11 +50,22 @@ def _cell(name: str, sign: int, width: int) -> str:
     return {0: f" {text}  ", 1: f"[{text}+]", -1: f"({text}-)"}[sign]
 
 
-def _levels(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the rank of each value among groups of nearly equal values."""
-    order = np.argsort(values)
-    steps = np.diff(values[order])
+def _places(
+    across: NDArray[np.float64], down: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the column and row (n,) of contacts, no two in the same place."""
+    same = SAME_M
+    while same > 1e-9:
+        columns, rows = _levels(across, same), _levels(down, same)
+        if len(set(zip(columns.tolist(), rows.tolist(), strict=True))) == len(across):
+            return columns, rows
+        same /= 2.0
+    return np.zeros(len(across), dtype=np.int64), np.arange(len(across))  # all at one point
+
+
+def _levels(values: NDArray[np.float64], same: float) -> NDArray[np.int64]:
+    """Return the rank of each value among groups whose neighbours are at most ``same`` apart."""
+    order = np.argsort(values, kind="stable")
     ranks = np.zeros(len(values), dtype=np.int64)
-    if steps.size and steps.max() > 0.0:
-        ranks[order[1:]] = np.cumsum(steps > _GAP * steps.max())
+    ranks[order[1:]] = np.cumsum(np.diff(values[order]) > same)
     return ranks

@@ -1,17 +1,23 @@
-"""Results and answers of a session as tables, and as CSV or JSON files."""
+"""Results and answers of a session as tables, and as CSV, TSV or JSON files."""
 
 import csv
 import io
 import json
 from dataclasses import asdict
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from fieldcorr.duel.engine import Engine
 from fieldcorr.duel.journal import JournalContent
 from fieldcorr.duel.raters import answer_seconds, spent_seconds
 from fieldcorr.errors import ExportError
 from fieldcorr.files import write_beside
+
+if TYPE_CHECKING:
+    from fieldcorr.store import Store
 
 Row = dict[str, Any]
 
@@ -35,7 +41,9 @@ def duel_rows(engine: Engine, content: JournalContent) -> list[Row]:
     """Return every comparison that was answered and not undone, in order."""
     rows = []
     voided = {int(event.value or 0) for event in engine.events if event.kind == "void"}
-    records = [r for r in counting_records(content) if r["event"] in ("duel", "ranking")]
+    records = rated_answers(content)
+    parameters = dict.fromkeys(key for event in engine.history for key in event.meta)
+    parameters.pop("rater", None)
     spent = spent_seconds(content)
     for number, (record, event) in enumerate(zip(records, engine.history, strict=True), start=1):
         pairs = event.comparisons() or [(event.arms[0], event.arms[1], False)]
@@ -51,12 +59,47 @@ def duel_rows(engine: Engine, content: JournalContent) -> list[Row]:
                     "first_configuration": engine.source.label(winner),
                     "second_configuration": engine.source.label(loser),
                     "outcome": _outcome(event.answer, tie=tie),
+                    "left_configuration": engine.source.label(event.arms[0]),
                     "asked": event.asked,
                     "void": number in voided,
+                    "rater": record["rater"],
                     "meta": json.dumps(dict(event.meta), ensure_ascii=False),
                 }
             )
+            rows[-1] |= {key: event.meta.get(key, "") for key in parameters if key not in rows[-1]}
     return rows
+
+
+def event_rows(engine: Engine, content: JournalContent) -> list[Row]:
+    """Return the answers as BIDS has events: seconds since the session began, then what it was."""
+    begun = datetime.fromisoformat(content.header["time"])
+    rows = []
+    for row in duel_rows(engine, content):
+        onset = (datetime.fromisoformat(row["time"]) - begun).total_seconds()
+        rows.append({"onset": onset, "duration": "", "trial_type": row["outcome"], **row})
+    return rows
+
+
+def electrode_rows(store: "Store") -> list[Row]:
+    """Return the contacts as BIDS has electrodes: x left, y dorsal, z rostral in mm."""
+    places = np.round(1e3 * store.contact_positions, 6).tolist()
+    return [
+        {"name": name, **dict(zip("xyz", place, strict=True)), "size": ""}
+        for name, place in zip(store.contact_names, places, strict=True)
+    ]
+
+
+def rated_answers(content: JournalContent) -> list[dict[str, Any]]:
+    """Return the records of the answers that were not undone, each with its rater.
+
+    Who rates is said once, with an answer or in a note, and holds until somebody else is named.
+    """
+    answers, rater = [], str(content.header.get("meta", {}).get("rater", ""))
+    for record in counting_records(content):
+        rater = str(record.get("meta", {}).get("rater", rater))
+        if record["event"] in ("duel", "ranking"):
+            answers.append(record | {"rater": rater})
+    return answers
 
 
 def rater_row(engine: Engine, content: JournalContent) -> Row:
@@ -86,16 +129,23 @@ def counting_records(content: JournalContent) -> list[dict[str, Any]]:
 
 
 def write_rows(rows: list[Row], path: Path, *, force: bool = False) -> None:
-    """Write rows as CSV or JSON, by the file's ending; ``force`` replaces an existing file."""
+    """Write rows as CSV, TSV or JSON, by the file's ending; ``force`` replaces an existing file.
+
+    What is not known is "n/a" in a TSV file, as BIDS asks.
+    """
     text = io.StringIO(newline="")
     if path.suffix == ".json":
         json.dump(rows, text, ensure_ascii=False, indent=1)
-    elif path.suffix == ".csv":
-        writer = csv.DictWriter(text, fieldnames=list(rows[0]) if rows else ["number"])
+    elif path.suffix in (".csv", ".tsv"):
+        names, dialect = list(rows[0]) if rows else ["number"], "excel"
+        if path.suffix == ".tsv":
+            dialect = "excel-tab"
+            rows = [{name: "n/a" if row[name] == "" else row[name] for name in row} for row in rows]
+        writer = csv.DictWriter(text, fieldnames=names, dialect=dialect)
         writer.writeheader()
         writer.writerows(rows)
     else:
-        raise ExportError(f"{path}: the name must end in .csv or .json")
+        raise ExportError(f"{path}: the name must end in .csv, .tsv or .json")
     write_file(path, text.getvalue(), force=force)
 
 

@@ -174,6 +174,11 @@ class Journal(Closing):
         self._lock.release()
 
     @property
+    def lines(self) -> int:
+        """Number of complete lines."""
+        return self._end[0]
+
+    @property
     def end(self) -> str:
         """Number of lines and check of the last one, which tell a journal that was cut."""
         return f"{self._end[0]} lines, check {self._end[1]}"

@@ -21,6 +21,9 @@ from fieldcorr.files import Closing
 
 NOTICE = "Research software, no medical device: check every configuration before it is delivered."
 
+MOST_LABELS = 20
+"""A record that names more arms than this, by a contact, has no texts of them."""
+
 ALGORITHMS: Mapping[str, type[Engine]] = {
     kind.__name__: kind for kind in (BayesDuel, CorrDuel, BeatTheMean, RUCB, SparringUCB1)
 }
@@ -84,7 +87,7 @@ class Session(Closing):
 
     def _write(self, event: Event) -> None:
         record = event_record(event)
-        if event.arms:
+        if event.arms and len(event.arms) <= MOST_LABELS:
             record["labels"] = [self.engine.source.label(arm) for arm in event.arms]
         self.journal.append(record)
 

@@ -5,6 +5,7 @@ only after it is on the disk.
 """
 
 import json
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal, TextIO
@@ -26,9 +27,17 @@ TOP = 10
 
 
 def converse(
-    session: Session, store: "Store", lines: Iterator[str], front: "Front", *, forgiving: bool
+    session: Session,
+    store: "Store",
+    lines: Iterator[str],
+    front: "Front",
+    *,
+    forgiving: bool,
+    discard: Callable[[], object] = lambda: None,
 ) -> None:
     """Go on until the lines end or someone quits.
+
+    ``discard`` forgets what was typed before a pair was shown: nobody had seen it.
 
     A line that cannot be used is answered and forgotten if ``forgiving`` (a person mistypes), or
     ends the session with the error (a program must not go on with half of its answers).
@@ -38,6 +47,7 @@ def converse(
     front.begin(session)
     while True:
         front.end(engine) if engine.done else front.ask(engine)
+        discard()
         line = next(lines, None)
         if line is None or line.strip().lower() in ("q", "quit"):
             break
@@ -63,6 +73,15 @@ def read_lines(stream: TextIO) -> Iterator[str]:
     """Yield lines as they come, without waiting for more; bytes that are not UTF-8 stand out."""
     while line := stream.buffer.readline():
         yield line.decode("utf-8", "surrogateescape")
+
+
+def discard_typed() -> None:
+    """Forget what was typed at the terminal and not read yet, where the system can."""
+    try:
+        from termios import TCIFLUSH, tcflush
+    except ImportError:  # not on Windows
+        return
+    tcflush(sys.stdin.fileno(), TCIFLUSH)
 
 
 def printable(text: str) -> str:

@@ -26,6 +26,9 @@ GROUNDED_SHARE = 1e-3
 """A body is grounded when equal contact voltages drive more than this share of the largest entry
 of Y: an insulated one has 1e-9, the solver's rounding, a grounded torso of 150 mm radius 0.6."""
 
+FIBRE_STEP_M = 1e-3
+"""Step of the second difference along the cord: the internodal distance of a 10 um fibre."""
+
 Floats = NDArray[np.float64]
 
 
@@ -47,6 +50,17 @@ class NodalField:
         inside = place.inside
         slopes = self.space.gradients(place.cell[inside], place.barycentric[inside])
         return -self._combine(place, slopes)
+
+    def activating(self, points: ArrayLike) -> Floats:
+        """Return (phi(z + h) - 2 phi(z) + phi(z - h)) / h^2, (N,) or (E, N) V/m2, h = 1 mm.
+
+        The activating function of a fibre along z, at points (N, 3) m; NaN where one is outside.
+        """
+        shift = np.array([0.0, 0.0, FIBRE_STEP_M])
+        ahead, here, behind = (
+            self.potential(np.asarray(points) + s * shift) for s in (1.0, 0.0, -1.0)
+        )
+        return (ahead - 2.0 * here + behind) / FIBRE_STEP_M**2
 
     def _located(self, where: Located | ArrayLike) -> Located:
         return where if isinstance(where, Located) else self.space.locate(where)

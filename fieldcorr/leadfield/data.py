@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fieldcorr._parallel import run_ranges
 from fieldcorr.elements import NodalField, Space, Volume
+from fieldcorr.elements.field import FIBRE_STEP_M as FIBRE_STEP_M
 from fieldcorr.errors import FieldError
 from fieldcorr.fem.reference import window_mass_tensor
 from fieldcorr.leadfield import _kernels
@@ -22,9 +23,6 @@ CELL_BLOCK = 1024
 """Cells per partial sum of a Gram matrix; fixed, so that sums do not depend on threads."""
 
 LINEAR_MEASURES = ("potential", "field", "activating")
-
-FIBRE_STEP_M = 1e-3
-"""Step of the second difference along the cord: the internodal distance of a 10 um fibre."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,9 +122,7 @@ class LeadField:
         (phi(z + h) - 2 phi(z) + phi(z - h)) / h^2 with h = FIBRE_STEP_M, the activating function of
         a fibre along z.
         """
-        shift = np.array([0.0, 0.0, FIBRE_STEP_M])
-        ahead, here, behind = (self.potential_at(self.points + s * shift) for s in (1.0, 0.0, -1.0))
-        return (ahead - 2.0 * here + behind) / FIBRE_STEP_M**2
+        return self._field.activating(self.points)
 
     @cached_property
     def gram(self) -> NDArray[np.float64]:

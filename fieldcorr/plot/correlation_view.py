@@ -4,7 +4,7 @@ Each takes a store or a square matrix of r (the map: a store or unit rows). Larg
 represented by evenly spread rows, and the title says so.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fieldcorr.errors import ConfigurationError, CorrelationError
+from fieldcorr.correlation.order import ordered, similarity_tree, spread_rows
+from fieldcorr.errors import CorrelationError
 from fieldcorr.notebook.units import count as counted
 from fieldcorr.plot.style import (
     DIVERGING,
@@ -62,7 +63,7 @@ def heat_map(
         "spectral": by the Fiedler vector of the graph with weights (1 + r) / 2. "stored": as it is.
     """
     total = _size(source)
-    chosen = np.asarray(_spread(total, most) if rows is None else rows, dtype=np.int64)
+    chosen = np.asarray(spread_rows(total, most) if rows is None else rows, dtype=np.int64)
     r = _rows_of(source, chosen)[:, chosen].astype(np.float64)
     turned = ordered(r, order)
     ax = axes_or_new(ax, (6.4, 4.6))
@@ -105,9 +106,7 @@ def groups(r: FloatArray) -> NDArray[np.int64]:
 
     From the top of the tree, the largest group is split at its highest branch again and again.
     """
-    from scipy.cluster.hierarchy import to_tree
-
-    parts = [to_tree(_tree(r))]
+    parts = [to_tree(similarity_tree(r))]
     while len(parts) < min(MOST_GROUPS, len(r)):
         largest = max(parts, key=lambda node: node.get_count())
         parts.remove(largest)
@@ -130,7 +129,7 @@ def correlations(
     There are ``bins`` between -1 and 1. At most ``most`` configurations are looked at, each with
     all others.
     """
-    rows = _spread(_size(source), most)
+    rows = spread_rows(_size(source), most)
     r = _rows_of(source, rows)
     values = r[np.arange(r.shape[1]) != rows[:, None]]  # no configuration with itself
     ax = axes_or_new(ax, (WIDTH * 0.75, 3.2))
@@ -163,7 +162,7 @@ def neighbourhoods(
     Neighbours are those with r above one of the ``levels``; the configuration itself does not
     count. At most ``most`` configurations are looked at.
     """
-    rows = _spread(_size(source), most)
+    rows = spread_rows(_size(source), most)
     sizes = neighbourhood_sizes(_rows_of(source, rows), levels)
     ax = axes_or_new(ax, (WIDTH * 0.75, 3.2))
     share = 100.0 * np.arange(1, len(rows) + 1) / len(rows)
@@ -298,7 +297,7 @@ def hover_map(
     r = np.zeros(len(z)) if row is None else z @ z[row]
     colours = colormaps[DIVERGING](0.5 + 0.5 * r)
     dots = []
-    for k in _spread(len(z), most):
+    for k in spread_rows(len(z), most):
         x, y = 260.0 + 240.0 * flat[k, 0], 260.0 - 240.0 * flat[k, 1]
         fill = SERIES[0] if row is None else to_hex(colours[k])
         text = escape(_name(source, int(k))) + ("" if row is None else f", r = {r[k]:.3f}")
@@ -377,48 +376,6 @@ def _spread_labels(ax: Axes) -> None:
         taken.append(label.get_window_extent())
 
 
-# -- orders in which r shows its blocks ------------------------------------------------------------
-
-
-def ordered(r: FloatArray, order: str) -> NDArray[np.int64]:
-    """Return the permutation (m,) of the rows of r (m, m), as :func:`heat_map` names them."""
-    if order not in _ORDERS:
-        raise ConfigurationError(f"order {order!r} is not one of {', '.join(_ORDERS)}")
-    return np.arange(len(r)) if len(r) < 3 else _ORDERS[order](np.clip(r, -1.0, 1.0))
-
-
-def _hierarchical(r: FloatArray) -> NDArray[np.int64]:
-    from scipy.cluster.hierarchy import leaves_list
-
-    return np.asarray(leaves_list(_tree(r)), dtype=np.int64)
-
-
-def _tree(r: FloatArray) -> FloatArray:
-    from scipy.cluster.hierarchy import linkage
-
-    upper = np.triu_indices(len(r), 1)
-    distance = 1.0 - np.clip(r[upper], -1.0, 1.0)
-    tree: FloatArray = linkage(distance, method="average", optimal_ordering=True)
-    return tree
-
-
-def _spectral(r: FloatArray) -> NDArray[np.int64]:
-    weight = 0.5 * (1.0 + r)
-    laplacian = np.diag(weight.sum(axis=1)) - weight
-    _, vectors = np.linalg.eigh(laplacian)
-    fiedler = vectors[:, 1]
-    # The sign of an eigenvector is free; the first row comes in the first half.
-    fiedler = fiedler if fiedler[0] <= 0.0 else -fiedler
-    return np.argsort(fiedler, kind="stable")
-
-
-_ORDERS: dict[str, Callable[[FloatArray], NDArray[np.int64]]] = {
-    "hierarchical": _hierarchical,
-    "spectral": _spectral,
-    "stored": lambda r: np.arange(len(r)),
-}
-
-
 # -- where r comes from ---------------------------------------------------------------------------
 
 
@@ -438,11 +395,6 @@ def _size(source: "Store | ArrayLike") -> int:
     if r.ndim != 2 or r.shape[0] != r.shape[1]:
         raise CorrelationError(f"r has shape {r.shape}: a store or a square matrix is needed")
     return len(r)
-
-
-def _spread(total: int, most: int) -> NDArray[np.int64]:
-    """Return at most ``most`` of ``total`` rows, evenly spread."""
-    return np.unique(np.linspace(0, total - 1, min(total, most)).astype(np.int64))
 
 
 def _rows_of(source: "Store | ArrayLike", rows: NDArray[np.int64]) -> NDArray[Any]:

@@ -1,8 +1,4 @@
-"""A field on a grid in one of the three section planes.
-
-Axial sections are seen from caudal and coronal ones from dorsal, so the patient's left is on the
-left in both; sagittal ones are seen from the patient's left.
-"""
+"""A field on a grid in one of the three section planes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldcorr.elements import Located
+from fieldcorr.elements.section import PLANES, Plane
 from fieldcorr.errors import ConfigurationError
 from fieldcorr.plot.volume import Shown
 
@@ -22,53 +19,6 @@ STEP_M = 2e-4
 """Distance of the points at which a section is sampled."""
 
 FloatArray = NDArray[np.float64]
-AXES = ("left", "dorsal", "rostral")
-"""Where the model's x, y and z point to."""
-_OPPOSITE = {"left": "right", "dorsal": "ventral", "rostral": "caudal"}
-
-
-@dataclass(frozen=True)
-class Plane:
-    """A section plane.
-
-    ``normal``, ``across`` and ``up`` are the model axes (0 left, 1 dorsal, 2 rostral) out of the
-    picture, along it and up; ``reversed`` if ``across`` grows to the left of the picture.
-    """
-
-    name: str
-    normal: int
-    across: int
-    up: int
-    reversed: bool
-
-    def points(self, across: FloatArray, up: FloatArray, at: float) -> FloatArray:
-        """Return the points (len(up) * len(across), 3) m of a grid in the plane, row by row."""
-        grid = np.empty((len(up), len(across), 3))
-        grid[..., self.normal] = at
-        grid[..., self.across] = across[None, :]
-        grid[..., self.up] = up[:, None]
-        return grid.reshape(-1, 3)
-
-    def flat(self, points: FloatArray) -> FloatArray:
-        """Return the picture coordinates (..., 2) of points (..., 3)."""
-        return points[..., [self.across, self.up]]
-
-    @property
-    def corner_marks(self) -> tuple[str, str]:
-        """What lies at the picture's left and right side, as one letter each."""
-        low, high = _OPPOSITE[AXES[self.across]], AXES[self.across]
-        ends = (high, low) if self.reversed else (low, high)
-        return ends[0][0].upper(), ends[1][0].upper()
-
-
-PLANES = {
-    plane.name: plane
-    for plane in (
-        Plane("axial", normal=2, across=0, up=1, reversed=True),
-        Plane("sagittal", normal=0, across=1, up=2, reversed=False),
-        Plane("coronal", normal=1, across=0, up=2, reversed=True),
-    )
-}
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldcorr.elements import TissueMesh
+from fieldcorr.elements.section import AXES, outline_cut, tissue_outlines
 from fieldcorr.notebook.svg import CONTACT_MARKS
-from fieldcorr.plot.section_grid import AXES, Section
+from fieldcorr.plot.section_grid import Section
 from fieldcorr.plot.style import (
     ANODE,
     CATHODE,
@@ -27,7 +27,6 @@ from fieldcorr.plot.style import (
 MM = 1e3
 TISSUE_NAMES = {"csf": "CSF"}
 """Names of tissues as they are written in pictures, where they differ."""
-_FACES = np.array([[1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2]])
 
 
 def dress(ax: Axes, cut: Section) -> None:
@@ -250,41 +249,3 @@ def _smooth(line: FloatArray, *, is_ring: bool) -> FloatArray:
         return np.concatenate([out, out[:1]])
     out[[0, -1]] = ends
     return out
-
-
-# -- cuts of the mesh -----------------------------------------------------------------------------
-
-
-def tissue_outlines(mesh: TissueMesh, *, axis: int, at: float) -> FloatArray:
-    """Return the segments (M, 2, 3) m in which a plane cuts the borders of tissues.
-
-    The plane is where coordinate ``axis`` is ``at`` m. The surface of the mesh is a border too.
-    """
-    height = mesh.points[:, axis] - at
-    above = height[mesh.cells] > 0.0
-    cut = np.flatnonzero(above.any(axis=1) & ~above.all(axis=1))
-    faces = np.sort(mesh.cells[cut][:, _FACES].reshape(-1, 3), axis=1)
-    # A face inside a tissue has two cells of that tissue, a border at most one on each side.
-    owned = np.column_stack([faces, np.repeat(mesh.cell_tags[cut], 4)])
-    owned, count = np.unique(owned, axis=0, return_counts=True)
-    borders = np.unique(owned[count == 1, :3], axis=0)
-    return _cut_polygons(mesh.points[borders], height[borders])
-
-
-def outline_cut(outline: FloatArray, *, axis: int, at: float) -> FloatArray:
-    """Return the cut (2, 3) of a flat convex outline (n, 3), (0, 3) where there is none."""
-    return _cut_polygons(outline[None], outline[None, :, axis] - at).reshape(-1, 3)
-
-
-def _cut_polygons(polygons: FloatArray, height: FloatArray) -> FloatArray:
-    """Return the segments (M, 2, 3) in which convex polygons (N, n, 3) meet the plane.
-
-    ``height`` (N, n) is that of the corners above the plane; a corner on it counts as below. So
-    none or two of the edges of a polygon cross the plane.
-    """
-    following, next_height = np.roll(polygons, -1, axis=1), np.roll(height, -1, axis=1)
-    crossed = (height > 0.0) != (next_height > 0.0)
-    start, stop = polygons[crossed], following[crossed]
-    share = height[crossed] / (height[crossed] - next_height[crossed])
-    ends: FloatArray = start + share[:, None] * (stop - start)
-    return ends.reshape(-1, 2, 3)

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fieldcorr.elements.section import PLANES
 from fieldcorr.plot.array_view import Configuration
-from fieldcorr.plot.section_grid import MARGIN_M, PLANES, STEP_M, Section, sample_section
+from fieldcorr.plot.section_grid import MARGIN_M, STEP_M, Section, sample_section
 from fieldcorr.plot.section_parts import MM, dress, mark_planes
 from fieldcorr.plot.style import (
     DIVERGING,

@@ -6,15 +6,19 @@ import os
 import pty
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
 from fieldcorr.cli import build_app
 from fieldcorr.duel import Session, as_source, read_session
 from fieldcorr.duel.drawing import draw_array, draw_pair
+from fieldcorr.duel.journal import read_journal
 from fieldcorr.store import open_store
 from tests.store.synthetic import make_store, values
 
@@ -155,7 +159,7 @@ def test_what_cannot_be_done_is_said(journal: Path, line: str | bytes, says: str
 
 
 def test_status_undo_export(journal: Path, tmp_path: Path) -> None:
-    invoke("run", journal, lines="left note=x\nskip\nright\ntie\n")
+    invoke("run", journal, lines="left note=x\nskip\nright\ntied\n")
     invoke("run", journal, lines="same\nvoid 1\nnote done\n")
     assert "taken back: void 1" in invoke("undo", journal).stdout
     status = invoke("status", journal)
@@ -355,17 +359,24 @@ def test_sources_of_a_store_agree(small_store: Path) -> None:
     np.testing.assert_array_equal(np.maximum(rows[0], 0.0), rows[2])
 
 
+PROMPT = b"left right same skip undo exclude help quit >"
+
+
 def test_a_person_at_a_terminal(journal: Path) -> None:
     """Type through a pseudo-terminal: prompts, a typing error, the answer, Ctrl-D."""
     person, terminal = pty.openpty()
     command = [sys.executable, "-m", "fieldcorr", "duel", "run", str(journal)]
     with subprocess.Popen(command, stdin=terminal, stdout=terminal, stderr=terminal) as session:
         os.close(terminal)
-        os.write(person, b"lft\nleft\n\x04")
-        said = b""
+        # Typed before the pair is shown: nobody has seen it, so it does not count.
+        os.write(person, b"right\nright\n")
+        typed, said = [b"lft\n", b"left\n", b"\x04"], b""
         try:
             while chunk := os.read(person, 65536):
                 said += chunk
+                if typed and said.count(PROMPT) == 4 - len(typed):
+                    time.sleep(0.2)  # what is typed at once after the prompt may be forgotten
+                    os.write(person, typed.pop(0))
         except OSError:
             pass  # the terminal is closed when the session ends
         assert session.wait(timeout=60) == 0
@@ -373,7 +384,8 @@ def test_a_person_at_a_terminal(journal: Path) -> None:
     text = said.decode()
     assert "'lft' is not understood" in text
     assert "duel 1 recorded: left" in text
-    assert text.count("left right same skip undo exclude help quit >") == 3
+    assert said.count(PROMPT) == 3
+    assert [event["answer"] for event in read_journal(journal).records] == ["left"]
     assert "Everything recorded is in" in text
 
 
@@ -387,6 +399,85 @@ def test_the_array_is_drawn_in_its_own_layout() -> None:
     assert lines[2].split() == ["6"]
     assert lines[-1].split() == ["10"]
     assert len({len(line) for line in lines}) == 1
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(-40, 40), st.integers(-400, 400)),
+        min_size=1,
+        max_size=20,
+        unique=True,
+    )
+)
+def test_no_contact_hides_another(places: list[tuple[int, int]]) -> None:
+    positions = 1e-4 * np.array([[x, 0, z] for x, z in places], dtype=np.float64)
+    names = [f"c{k}" for k in range(len(places))]
+    lines = draw_array(np.zeros(len(places), dtype=np.int8), names, positions)
+    assert sorted(" ".join(lines).split()) == sorted(names)
+
+
+@given(st.lists(st.floats(2.0, 90.0), min_size=1, max_size=8), st.floats(0.0, 0.2))
+def test_one_column_stays_one_column(gaps: list[float], noise: float) -> None:
+    along = np.concatenate([[0.0], np.cumsum(gaps)])
+    across = noise * (-1.0) ** np.arange(len(along))
+    positions = 1e-3 * np.stack([across, np.zeros(len(along)), along], axis=1)
+    names = [str(k) for k in range(len(along))]
+    lines = draw_array(np.zeros(len(along), dtype=np.int8), names, positions)
+    assert [line.strip() for line in lines] == names[::-1]
+
+
+def test_a_contact_is_excluded_and_readmitted(journal: Path, small_store: Path) -> None:
+    with open_store(small_store) as store:
+        cathodes = int((store.polarity[:, 3] == -1).sum())
+        active = int((store.polarity[:, 3] != 0).sum())
+    name = "3"
+    done = invoke("run", journal, lines=f"x {name}-\nx contact {name}\ni {name}-\n")
+    assert done.exit_code == 0, done.stderr
+    assert f"excluded {name}-: {cathodes} configurations changed" in done.stdout
+    assert f"excluded contact {name}: {active - cathodes} configurations changed" in done.stdout
+    assert f"included {name}-: {cathodes} configurations changed" in done.stdout
+    first = read_journal(journal).records[0]
+    assert first["meta"] == {"contact": f"{name}-"}
+    assert len(first["arms"]) == cathodes
+    assert "not one of" in invoke("run", journal, lines="x contact 77\n").stderr
+    assert f"taken back: include {name}-" in invoke("undo", journal).stdout
+
+
+def test_a_changed_pair_is_told(journal: Path) -> None:
+    said = invoke("run", journal, lines="left\nright\nexclude left\n").stdout
+    assert "the pair to compare has CHANGED" in said
+
+
+def test_raters_and_parameters_are_columns(journal: Path, tmp_path: Path) -> None:
+    invoke("run", journal, "--rater", "A", lines="1 amplitude_mA=3.2\n2\n")
+    invoke("run", journal, lines="tie rater=B rate_Hz=40 number=7\n")
+    table = tmp_path / "duels.csv"
+    assert invoke("export", journal, "-o", table, "--what", "duels").exit_code == 0
+    with table.open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["rater"] for row in rows] == ["A", "A", "B"]
+    assert [row["amplitude_mA"] for row in rows] == ["3.2", "", ""]
+    assert [row["rate_Hz"] for row in rows] == ["", "", "40.0"]
+    assert [row["number"] for row in rows] == ["1", "2", "3"]
+    shown = [row["left_configuration"] for row in rows]
+    assert shown[0] == rows[0]["first_configuration"]
+    assert shown[1] == rows[1]["second_configuration"]
+
+
+def test_tables_in_the_columns_of_bids(journal: Path, tmp_path: Path) -> None:
+    invoke("run", journal, lines="left\nskip rate_Hz=40\n")
+    for what, columns in (("events", "onset duration trial_type"), ("electrodes", "name x y z")):
+        path = tmp_path / f"{what}.tsv"
+        assert invoke("export", journal, "-o", path, "--what", what).exit_code == 0
+        with path.open() as file:
+            rows = list(csv.DictReader(file, dialect="excel-tab"))
+        assert " ".join(rows[0]).startswith(columns)
+        if what == "events":
+            assert [row["trial_type"] for row in rows] == ["first better", "skipped"]
+            assert [row["rate_Hz"] for row in rows] == ["n/a", "40.0"]
+            assert all(float(row["onset"]) >= 0.0 for row in rows)
+        else:
+            assert [float(row["x"]) for row in rows] == [2.5, 2.5, 0.0, -2.5, -2.5]
 
 
 def test_a_tilted_paddle_is_drawn_upright_and_the_case_below() -> None:

@@ -8,8 +8,9 @@ import pytest
 from matplotlib.figure import Figure
 
 from fieldcorr import plot
+from fieldcorr.correlation.order import ordered
 from fieldcorr.errors import ConfigurationError, CorrelationError
-from fieldcorr.plot.correlation_view import groups, neighbourhood_sizes, ordered, principal_axes
+from fieldcorr.plot.correlation_view import groups, neighbourhood_sizes, principal_axes
 from fieldcorr.store import Store
 
 

@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 from fieldcorr import plot
 from fieldcorr.batch import precompute
 from fieldcorr.drive import contact_currents
+from fieldcorr.elements.section import outline_cut, tissue_outlines
 from fieldcorr.errors import ConfigurationError, MissingExtraError, StoreError
 from fieldcorr.leadfield import LeadField, solve_configurations
 from fieldcorr.mesh.structured import box_mesh
 from fieldcorr.model import Model
 from fieldcorr.plot.array_view import polarity_of
 from fieldcorr.plot.section_grid import MARGIN_M, default_places, sample_section
-from fieldcorr.plot.section_parts import joined, outline_cut, smoothed, tissue_outlines
+from fieldcorr.plot.section_parts import joined, smoothed
 from fieldcorr.plot.section_view import isolevels
 from fieldcorr.plot.volume import shown, volume_of
 from fieldcorr.store import Store

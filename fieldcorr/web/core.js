@@ -1,0 +1,250 @@
+// The numbers of a page: currents, impedance, r and fields of any pattern, from small matrices.
+// Every function here is compared with Python's by tests/web.
+
+// -- packed arrays (packing.py) ---------------------------------------------------------------
+
+async function inflated(text) {
+  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+export async function unpackIntegers(packed) {
+  const bytes = await inflated(packed.data);
+  const count = packed.shape.reduce((a, b) => a * b, 1);
+  const values = new Int32Array(count);
+  for (let plane = 0; plane * count < bytes.length; plane++) {
+    for (let k = 0, from = plane * count; k < count; k++) values[k] |= bytes[from + k] << (8 * plane);
+  }
+  for (let k = 0; k < count; k++) values[k] = (values[k] >>> 1) ^ -(values[k] & 1);
+  return values;
+}
+
+async function unpackGrid(packed) {
+  const [channels, rows, columns] = packed.shape;
+  const steps = await unpackIntegers(packed);
+  const values = new Float64Array(steps.length);
+  for (let c = 0; c < channels; c++) {
+    const start = c * rows * columns;
+    for (let i = 0; i < rows; i++) {
+      for (let j = 0, sum = 0; j < columns; j++) {
+        const k = start + i * columns + j;
+        sum += steps[k];
+        steps[k] = sum + (i ? steps[k - columns] : 0);
+        values[k] = steps[k] * packed.scale[c];
+      }
+    }
+  }
+  return { rows, columns, values };
+}
+
+// -- the store of a page ----------------------------------------------------------------------
+
+export async function openStore(data) {
+  const contacts = data.names.length;
+  const [rows, signs] = await Promise.all([data.rows, data.polarity].map(unpackIntegers));
+  const store = { ...data, contacts, rows, patterns: [] };
+  const largest = Math.max(...data.admittance.flat().map(Math.abs));
+  const leak = Math.max(...data.admittance.map((row) => Math.abs(row.reduce((a, b) => a + b, 0))));
+  store.grounded = leak > 1e-6 * largest;
+  for (let k = 0; k < rows.length; k++) {
+    store.patterns.push(signs.subarray(k * contacts, (k + 1) * contacts));
+  }
+  store.texts = store.patterns.map((pattern) => patternText(store, pattern));
+  store.placeOf = new Map(store.texts.map((text, k) => [text, k]));
+  store.currents = store.patterns.map((pattern) => currents(store, pattern));
+  if (data.linear) store.units = store.currents.map((current) => unitVector(store, current));
+  if (data.nearest) {
+    const [near, r] = await Promise.all([data.nearest.rows, data.nearest.r].map(unpackIntegers));
+    store.near = { rows: near, r, width: data.nearest.rows.shape[1] };
+  }
+  return store;
+}
+
+// Sections are unpacked when they are first shown.
+export function openSection(section) {
+  section.opening ??= unpackSection(section);
+  return section.opening;
+}
+
+async function unpackSection(section) {
+  const kinds = ["potential", "field", "activating"];
+  const grids = await Promise.all(kinds.map((kind) => unpackGrid(section[kind])));
+  const [inside, borders] = await Promise.all([section.inside, section.borders].map(unpackIntegers));
+  const opened = { ...section, inside, borders, finer: section.inside.shape[1] };
+  kinds.forEach((kind, k) => (opened[kind] = grids[k]));
+  return opened;
+}
+
+// -- texts of patterns ------------------------------------------------------------------------
+
+export function patternText(store, pattern) {
+  const words = [];
+  pattern.forEach((sign, e) => sign && words.push(store.names[e] + (sign > 0 ? "+" : "-")));
+  return words.join(" ") || "off";
+}
+
+export function parsePattern(store, text) {
+  const pattern = new Int8Array(store.contacts);
+  if (text.trim() === "off") return pattern;
+  for (const word of text.trim().replaceAll("\u2212", "-").split(/[\s,]+/)) {
+    const sign = { "+": 1, "-": -1 }[word.at(-1)];
+    const contact = store.names.indexOf(word.slice(0, -1));
+    if (!sign) throw new Error(`"${word}" does not end in + (anode) or - (cathode)`);
+    if (contact < 0) throw new Error(`there is no contact "${word.slice(0, -1)}"`);
+    if (pattern[contact]) throw new Error(`contact ${store.names[contact]} is named twice`);
+    pattern[contact] = sign;
+  }
+  return pattern;
+}
+
+// -- drive ------------------------------------------------------------------------------------
+
+// A for a unit drive (1 V between the electrodes, or 1 A in total); null without both signs.
+export function currents(store, pattern) {
+  if (!pattern.includes(1) || !pattern.includes(-1)) return null;
+  const found = store.drive.mode === "current" ? splitCurrents(store, pattern) : driven(store, pattern);
+  const active = pattern.reduce((n, sign) => n + (sign !== 0), 0);
+  const rest = found.reduce((a, b) => a + b, 0) / active;
+  return found.map((current, e) => (pattern[e] ? current - rest : 0));
+}
+
+function splitCurrents(store, pattern) {
+  const share = store.drive.fractions ?? new Array(store.contacts).fill(1);
+  const total = { 1: 0, "-1": 0 };
+  pattern.forEach((sign, e) => sign && (total[sign] += share[e]));
+  return Float64Array.from(pattern, (sign, e) => (sign ? (sign * share[e]) / total[sign] : 0));
+}
+
+// Contacts that are off float: V_off = -Y_oo^-1 Y_oa V_a; a body that is not insulated takes the
+// common potential at which the currents sum to zero.
+function driven(store, pattern) {
+  const y = store.admittance;
+  const off = [];
+  pattern.forEach((sign, e) => sign || off.push(e));
+  const start = [Float64Array.from(pattern, (s) => s / 2), Float64Array.from(pattern, (s) => (s ? 1 : 0))];
+  const right = off.map((e) => start.map((v) => -y[e].reduce((sum, x, f) => sum + x * v[f], 0)));
+  const floating = solved(off.map((e) => off.map((f) => y[e][f])), right);
+  start.forEach((v, c) => off.forEach((e, k) => (v[e] = floating[k][c])));
+  const flows = start.map((v) => y.map((row) => row.reduce((sum, x, f) => sum + x * v[f], 0)));
+  const sums = flows.map((flow) => flow.reduce((sum, x, e) => sum + (pattern[e] ? x : 0), 0));
+  const shift = store.grounded ? -sums[0] / sums[1] : 0;
+  return Float64Array.from(flows[0], (x, e) => (pattern[e] ? x + shift * flows[1][e] : 0));
+}
+
+// Gaussian elimination with row pivots; a (n, n) and b (n, m) are lost.
+function solved(a, b) {
+  const n = a.length;
+  for (let c = 0; c < n; c++) {
+    let pivot = c;
+    for (let r = c + 1; r < n; r++) if (Math.abs(a[r][c]) > Math.abs(a[pivot][c])) pivot = r;
+    [a[c], a[pivot], b[c], b[pivot]] = [a[pivot], a[c], b[pivot], b[c]];
+    for (let r = c + 1; r < n; r++) {
+      const factor = a[r][c] / a[c][c];
+      for (let k = c; k < n; k++) a[r][k] -= factor * a[c][k];
+      for (let k = 0; k < b[r].length; k++) b[r][k] -= factor * b[c][k];
+    }
+  }
+  for (let c = n - 1; c >= 0; c--) {
+    for (let k = 0; k < b[c].length; k++) {
+      for (let r = c + 1; r < n; r++) b[c][k] -= a[c][r] * b[r][k];
+      b[c][k] /= a[c][c];
+    }
+  }
+  return b;
+}
+
+// Ohm between the two electrodes: power over the square of the total current.
+export function impedance(store, current) {
+  const total = current.reduce((sum, x) => sum + Math.max(x, 0), 0);
+  let power = 0;
+  current.forEach((x, e) => {
+    if (x) power += x * store.resistance[e].reduce((sum, z, f) => sum + z * current[f], 0);
+  });
+  return power / (total * total);
+}
+
+// -- correlation ------------------------------------------------------------------------------
+
+function applied(gram, current) {
+  return Float64Array.from(gram, (row) => row.reduce((sum, g, e) => sum + g * current[e], 0));
+}
+
+function dot(a, b) {
+  let sum = 0;
+  for (let e = 0; e < a.length; e++) sum += a[e] * b[e];
+  return sum;
+}
+
+// a / sqrt(a' G a): then r of two patterns is u' G v.
+function unitVector(store, current) {
+  const size = Math.sqrt(dot(current, applied(store.gram, current)));
+  return current.map((x) => x / size);
+}
+
+// r of a pattern with every configuration of the page, or null where it cannot be computed.
+export function correlations(store, current) {
+  if (!store.linear || !current) return null;
+  const weighted = applied(store.gram, unitVector(store, current));
+  return Float64Array.from(store.units, (unit) => dot(weighted, unit));
+}
+
+export function correlation(store, one, other) {
+  if (!store.linear || !one || !other) return null;
+  return dot(unitVector(store, one), applied(store.gram, unitVector(store, other)));
+}
+
+// The n nearest configurations [{place, r}], best first, the pattern itself left out.
+export function nearest(store, pattern, current, n) {
+  const own = store.placeOf.get(patternText(store, pattern)) ?? -1;
+  const r = correlations(store, current);
+  if (!r) return own < 0 || !store.near ? [] : keptNearest(store, own, n);
+  const best = [];
+  r.forEach((value, place) => {
+    if (place === own || (best.length === n && value <= best[n - 1].r)) return;
+    let k = Math.min(best.length, n - 1);
+    while (k > 0 && best[k - 1].r < value) best[k] = best[--k];
+    best[k] = { place, r: value };
+  });
+  return best;
+}
+
+function keptNearest(store, own, n) {
+  const { rows, r, width } = store.near;
+  const start = own * width;
+  return Array.from(rows.subarray(start, start + Math.min(n, width)), (row, k) => ({
+    place: store.rows.indexOf(row),
+    r: r[start + k] / 1e6,
+  })).filter((entry) => entry.place >= 0);
+}
+
+// -- fields in a section ----------------------------------------------------------------------
+
+// Values (rows x columns) of "potential" V, "field" |E| V/m or "activating" V/m2.
+export function fieldOf(section, kind, current) {
+  const { rows, columns, values } = section[kind];
+  const size = rows * columns;
+  const parts = kind === "field" ? 3 : 1;
+  const sums = new Float64Array(parts * size);
+  current.forEach((amount, e) => {
+    if (!amount) return;
+    const start = e * sums.length;
+    for (let k = 0; k < sums.length; k++) sums[k] += amount * values[start + k];
+  });
+  if (parts === 1) return sums;
+  return sums.subarray(0, size).map((x, k) => Math.hypot(x, sums[size + k], sums[2 * size + k]));
+}
+
+// -- words ------------------------------------------------------------------------------------
+
+const PREFIXES = [[1e6, "M"], [1e3, "k"], [1, ""], [1e-3, "m"], [1e-6, "\u00b5"], [1e-9, "n"]];
+
+export function quantity(value, unit, digits = 3) {
+  const size = Math.abs(value);
+  const [factor, letter] = PREFIXES.find(([f]) => size >= f * 0.9995) ?? (size ? PREFIXES.at(-1) : [1, ""]);
+  return `${Number((value / factor).toPrecision(digits))} ${letter}${unit}`.replace("-", "\u2212");
+}
+
+export function signed(text) {
+  return text.replaceAll("-", "\u2212");
+}

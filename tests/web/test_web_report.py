@@ -1,0 +1,150 @@
+"""The report in a browser, from a file and without a network."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from fieldcorr.cli import build_app
+from fieldcorr.duel import Session
+from fieldcorr.store import Store
+
+AXE = Path(os.environ.get("AXE", Path(__file__).resolve().parents[2] / ".venv/axe.min.js"))
+
+
+def findings(page: Any) -> list[str]:
+    """Return what axe-core finds serious in a page; skip the test where axe-core is not there."""
+    if not AXE.is_file():
+        pytest.skip(f"no axe-core in {AXE}: scripts/test fetches it with npm")
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+    found = page.evaluate("axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag22aa'] })")
+    grave = [v for v in found["violations"] if v["impact"] in ("serious", "critical")]
+    return [f"{v['id']}: {node['html'][:200]}" for v in grave for node in v["nodes"]]
+
+
+@pytest.fixture(scope="module")
+def report(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a report with a session of twelve answers, written by the command line."""
+    folder = tmp_path_factory.mktemp("report")
+    journal, path = folder / "my.journal", folder / "report.html"
+    meta = {"rater": "<b>A</b>"}
+    with Session.new(journal, store, horizon=40, seed=2, meta=meta) as session:
+        for answer in ("left", "right", "same", "skip") * 3:
+            session.engine.answer(answer, meta={"amplitude_V": 2.5})
+        session.engine.void(2)
+        session.engine.undo()
+        session.engine.void(1)
+    result = CliRunner().invoke(
+        build_app(), ["report", str(store.path), str(journal), "-o", str(path)]
+    )
+    assert result.exit_code == 0, result.output
+    return path
+
+
+@pytest.fixture
+def page(report: Path, open_page: Callable[..., Any]) -> Any:
+    opened = open_page(report.as_uri(), offline=True)
+    opened.wait_for_selector("body[data-ready]")
+    return opened
+
+
+def contact(page: Any, name: str) -> Any:
+    return page.locator(f"button[aria-label^='contact {name}:']")
+
+
+def test_a_page_fetches_nothing(report: Path, open_page: Callable[..., Any]) -> None:
+    opened = open_page(offline=True)
+    asked: list[str] = []
+    opened.on("request", lambda request: asked.append(request.url))
+    opened.goto(report.as_uri())
+    opened.wait_for_selector("body[data-ready]")
+    assert asked == [report.as_uri()]
+    assert report.stat().st_size < 3e6
+
+
+def test_contacts_are_pressed_by_mouse_and_keys(page: Any, store: Store) -> None:
+    text = page.get_by_label("Configuration", exact=True)
+    text.fill("off")
+    text.press("Enter")
+    contact(page, "5").click()
+    assert contact(page, "5").get_attribute("aria-pressed") == "true"
+    assert page.locator(".figures").inner_text().startswith("A cathode and an anode")
+    contact(page, "5").press("ArrowDown")
+    assert page.evaluate("document.activeElement.ariaLabel") == "contact 6: off"
+    page.keyboard.press("+")
+    assert text.input_value() == "5- 6+"
+    row = store.index_of("5- 6+")
+    assert f"row {row}" in page.locator(".figures").inner_text()
+    ohm = 1.0 / store.current[row].max()
+    assert f"{ohm / 1e3:.3g}" in page.locator(".figures").inner_text()
+    best, r = store.nearest(row, 1)
+    first = page.locator("button.near").first
+    assert f"{r[0]:.3f}" in first.inner_text()
+    first.click()
+    page.keyboard.press("Tab")
+    assert text.input_value() in {store.texts[k] for k in store.nearest(row, 8)[0]}
+    assert best.size == 1
+
+
+def test_a_wrong_text_is_told(page: Any) -> None:
+    text = page.get_by_label("Configuration", exact=True)
+    text.fill("5- 99+")
+    text.press("Enter")
+    assert page.get_by_role("alert").inner_text() == 'there is no contact "99"'
+
+
+def test_sections_change_with_what_is_shown(page: Any) -> None:
+    canvas = page.locator(".axial-part canvas.section")
+    seen = {canvas.evaluate("canvas => canvas.toDataURL()")}
+    for kind in ("|E|", "Activating function"):
+        page.get_by_label(kind, exact=True).check()
+        page.wait_for_timeout(300)
+        seen.add(canvas.evaluate("canvas => canvas.toDataURL()"))
+    page.get_by_label("Axial", exact=False).first.fill("0")
+    page.wait_for_timeout(300)
+    seen.add(canvas.evaluate("canvas => canvas.toDataURL()"))
+    assert len(seen) == 4
+
+
+def test_the_table_is_searched_and_sorted(page: Any, store: Store) -> None:
+    rows = page.locator("#configurations tbody tr")
+    assert rows.count() == 25
+    page.get_by_label("Contacts to look for", exact=False).fill("5- 7")
+    shown = [text.replace("\u2212", "-") for text in rows.locator("button").all_inner_texts()]
+    assert shown == [text for text in store.texts if {"5-"} <= set(text.split()) and "7" in text
+                     and text.split()[1][:-1] == "7"]  # fmt: skip
+    page.get_by_label("Contacts to look for", exact=False).fill("")
+    page.get_by_role("button", name="impedance").click()
+    least = min(range(len(store)), key=lambda k: (-store.current[k].max(), k))
+    assert rows.first.locator("td").first.inner_text() == str(least)
+    rows.first.locator("button").click()
+    picked = page.get_by_label("Configuration", exact=True).input_value()
+    assert picked == store.texts[least]
+
+
+def test_the_session_is_told(page: Any) -> None:
+    told = page.locator("#part-course").inner_text()
+    assert "12 answers" in told or "Every answer that was not taken back: 12" in told
+    assert "<b>A</b>" in told
+    assert "left (void)" in told
+    assert "9 of 40 planned" not in told
+    assert "8 of 40 planned" in told
+    assert page.locator(".ranked li").count() == 12
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1280])
+def test_a_report_is_for_everyone(
+    report: Path, open_page: Callable[..., Any], width: int, scheme: str
+) -> None:
+    opened = open_page(report.as_uri(), width=width, color_scheme=scheme, bypass_csp=True)
+    opened.wait_for_selector("body[data-ready]")
+    assert opened.evaluate("document.documentElement.scrollWidth") <= width
+    small = """[...document.querySelectorAll('button, input:not([type=radio]), select')]
+      .map((e) => [e.getBoundingClientRect(), e.ariaLabel || e.textContent || e.id])
+      .filter(([box]) => box.width && (box.width < 43.9 || box.height < 43.9)).map((x) => x[1])"""
+    assert opened.evaluate(small) == []
+    assert findings(opened) == []
