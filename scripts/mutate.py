@@ -244,7 +244,7 @@ MUTATIONS = [
     # Undo.
     Mutation("what was undone is remembered", "duel/engine.py",
              "self._remembered[-1].events > place:", "self._remembered[-1].events > place + 3:",
-             f"{ENGINE} -k 'remembered or undo'"),
+             f"{ENGINE} -k taken_back"),
     Mutation("remembered across an exclusion", "duel/engine.py",
              "        if event.kind in _RETROACTIVE:\n            self._remembered.clear()\n", "",
              f"{ENGINE} -k 'remembered or undo'"),

@@ -116,7 +116,8 @@ def rater_figures(source: CorrelationSource, shown: Sequence[Shown]) -> RaterFig
     decisive = [(i, j, answer) for i, j, answer in shown if answer != "same"]
     left = sum(answer == "left" for _, _, answer in decisive)
     counts = len(shown), len(shown) - len(decisive), left, *_agreement(decisive)
-    if len(decisive) < LEAST:
+    # Arms that are not listed have no features from which a model of the answers could be made.
+    if len(decisive) < LEAST or source.via == "rules":
         return RaterFigures(*counts, math.nan, math.nan, math.nan)
     judged = decisive[:MOST]
     winner = np.array([i if answer == "left" else j for i, j, answer in judged])

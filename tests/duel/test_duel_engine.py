@@ -152,6 +152,17 @@ def test_what_is_remembered_is_what_was(name: str, taken: list) -> None:  # type
         assert state(engine) == state(again)
 
 
+def test_what_was_taken_back_is_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A note stays when the answer before it goes; the state between the two is none of now."""
+    monkeypatch.setattr(engine_module, "_REMEMBERED_EVERY", 3)
+    engine, again = new("CorrDuel"), new("CorrDuel")
+    for said in ("left", "left", "left", "note", "undo"):
+        perform(engine, (said, 0, 0, 0))
+    again.replay(engine.events)
+    assert [event.kind for event in engine.events] == ["duel", "duel", "note"]
+    assert state(engine) == state(again)
+
+
 def test_taking_back_does_not_begin_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = CorrDuel(line(40), horizon=1000, delta=1e-9)
     for _ in range(400):

@@ -69,7 +69,8 @@ def _sampled(covariance: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDAr
 
 
 def _phi(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.vectorize(lambda value: 0.5 * math.erfc(-value / math.sqrt(2.0)))(x)
+    below = np.vectorize(lambda value: 0.5 * math.erfc(-value / math.sqrt(2.0)))
+    return np.asarray(below(x))
 
 
 # -- warnings -------------------------------------------------------------------------------------

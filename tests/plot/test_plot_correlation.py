@@ -178,8 +178,9 @@ def test_axes_say_what_they_mean(store: Store) -> None:
 
 def test_names_of_marked_points_do_not_cover_each_other(store: Store) -> None:
     near, _ = store.nearest(store.index_of("5- 7+"), 4)
-    ax = plot.embedding(store, marked=[int(k) for k in near]).axes[0]
-    ax.figure.draw_without_rendering()
+    figure = plot.embedding(store, marked=[int(k) for k in near])
+    figure.draw_without_rendering()
+    ax = figure.axes[0]
     boxes = [text.get_window_extent() for text in ax.texts if text.get_text()]
     assert len(boxes) == 4
     assert not any(a.overlaps(b) for k, a in enumerate(boxes) for b in boxes[:k])

@@ -113,7 +113,7 @@ def test_peers_find_what_is_linear_in_the_rows(kind: type[Engine]) -> None:
 def test_peers_replay_to_the_same(kind: type[Engine]) -> None:
     engine = kind(WORLD.source(), horizon=30, seed=3)
     for step in range(12):
-        engine.answer(("left", "right", "same")[step % 3])  # type: ignore[arg-type]
+        engine.answer(("left", "right", "same")[step % 3])
     pair = engine.ask()
     engine.answer("left")
     engine.undo()

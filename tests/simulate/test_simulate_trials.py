@@ -120,7 +120,7 @@ def test_results_depend_on_the_seed_and_not_on_threads() -> None:
     ],
     ids=lambda world: world.name,
 )
-def test_utilities_have_the_stated_covariance(world: World) -> None:
+def test_utilities_have_the_stated_covariance(world: Grid | ElectrodeSpace) -> None:
     draw = world.draw if isinstance(world, ElectrodeSpace) else world.utility
     draws = np.stack([draw(np.random.default_rng([0, trial])) for trial in range(4000)])
     covariance, expected = draws.T @ draws / 4000, np.asarray(world.correlations(), np.float64)
