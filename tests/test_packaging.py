@@ -163,10 +163,3 @@ def test_the_folder_of_compiled_kernels_follows_every_kernel_file(
     assert script.kernel_state() == after
     monkeypatch.setenv("NUMBA_BOUNDSCHECK", "1")
     assert script.kernel_state() != after
-
-
-def test_readme_lists_every_command() -> None:
-    from fieldcorr.cli import COMMANDS
-
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert [name for name in COMMANDS if f"fieldcorr {name}" not in text] == []

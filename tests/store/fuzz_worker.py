@@ -22,7 +22,7 @@ from fieldcorr.store import Store, check_store, open_store
 from tests.store.mutations import mutate
 
 MOST_MEMORY = 3 << 30
-SECONDS = 30
+SECONDS = 15
 """A damage that takes longer counts as a hang."""
 
 POINT = [[0.3, 0.4, 0.5]]

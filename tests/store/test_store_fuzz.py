@@ -73,7 +73,7 @@ def try_damages(victim: Path, first: int, last: int, folder: Path) -> tuple[int,
         seed = int(lines[-1])  # of a damage that ends the worker
         path = folder / "deadly.h5"
         mutate(victim.read_bytes(), path, seed)
-        if not check_apart(path, patience=60.0):
+        if not check_apart(path, patience=20.0):
             failures.append(f"FAILED seed {seed}: ends the reader, and the check finds nothing")
         found += seed - first
         first = seed + 1
