@@ -202,6 +202,8 @@ def main() -> None:
     parser.add_argument("--sessions", type=int, default=200, help="per world and engine")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--minutes", type=float, default=1e9, help="begin no block after these")
+    parser.add_argument("--share", type=int, nargs=2, default=(0, 1), metavar=("K", "N"),
+                        help="play every N-th block from the K-th on, beside other runs")  # fmt: skip
     parser.add_argument("--only", nargs="*", default=[], help="names of engines or parts")
     parser.add_argument("--show", choices=TABLES, help="only print a table of what is finished")
     parser.add_argument("--draw", action="store_true", help="only draw what is finished")
@@ -216,7 +218,8 @@ def main() -> None:
             for block in campaign(options.sessions)
             if not options.only or {block.engine, block.part} & set(options.only)
         ]
-        play_all(chosen, options.processes, 60.0 * options.minutes)
+        first, every = options.share
+        play_all(chosen[first::every], options.processes, 60.0 * options.minutes)
     draw()
 
 
@@ -230,9 +233,20 @@ def make_stores() -> None:
 
 
 def play_all(blocks: list[Block], processes: int, seconds: float) -> None:
-    """Play the blocks that have no results yet."""
+    """Play the blocks that have no results yet; one process is this one."""
     missing = [block for block in blocks if not block.path.exists()]
     end, begun = time.monotonic() + seconds, time.monotonic()
+
+    def report(done: int, block: Block) -> None:
+        spent, path = time.monotonic() - begun, block.path.relative_to(RESULTS)
+        print(f"[{spent:6.0f} s] {done} of {len(missing)}: {path}", file=sys.stderr)
+
+    if processes == 1:
+        for done, block in enumerate(missing, start=1):
+            if time.monotonic() > end:
+                return
+            report(done, play_block(block))
+        return
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         running: set[Future[Block]] = set()
         for done, block in enumerate(missing):
@@ -242,9 +256,7 @@ def play_all(blocks: list[Block], processes: int, seconds: float) -> None:
             if len(running) >= 2 * processes:
                 finished, running = wait(running, return_when=FIRST_COMPLETED)
                 for future in finished:
-                    path = future.result().path.relative_to(RESULTS)
-                    spent = time.monotonic() - begun
-                    print(f"[{spent:6.0f} s] {done} of {len(missing)}: {path}", file=sys.stderr)
+                    report(done, future.result())
         for future in running:
             future.result()
 
