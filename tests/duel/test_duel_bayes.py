@@ -64,6 +64,47 @@ def test_moments_are_those_of_quadrature(
     assert variance + variance**2 * second == pytest.approx(spread, abs=1e-7)
 
 
+@given(seed=st.integers(0, 10**6), share=st.floats(-0.9, 5.0), nu=st.floats(-2.0, 2.0))
+def test_a_site_changes_mean_and_root_as_it_changes_the_precision(
+    seed: int, share: float, nu: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    root, mean, d = rng.standard_normal((4, 4)), rng.standard_normal(4), rng.standard_normal(4)
+    root += 3.0 * np.eye(4)
+    tau = share / (d @ root @ root.T @ d)  # down to -1 / variance the precision stays positive
+    precision = np.linalg.inv(root @ root.T)
+    shift = precision @ mean
+    kernels.change_site(mean, root, d, tau, nu, np.empty(4))
+    after = precision + tau * np.outer(d, d)
+    assert np.allclose(root @ root.T @ after, np.eye(4), atol=1e-6)
+    assert np.allclose(after @ mean, shift + nu * d, atol=1e-6)
+
+
+@given(
+    mean=st.floats(-2.0, 2.0),
+    deviation=st.floats(0.1, 2.0),
+    noise=st.floats(0.3, 1.5),
+    weight=st.floats(0.1, 1.0),
+)
+def test_information_is_that_of_quadrature(
+    mean: float, deviation: float, noise: float, weight: float
+) -> None:
+    def entropy(p: Float64s) -> Float64s:
+        q = np.clip(p, 1e-15, 1.0 - 1e-15)
+        return np.asarray(-q * np.log(q) - (1.0 - q) * np.log(1.0 - q))
+
+    node = np.linspace(-9.0, 9.0, 2001)
+    share = np.exp(-0.5 * node**2) / np.exp(-0.5 * node**2).sum()
+    p = normal_below((mean + deviation * node) / noise)
+    exact = entropy(share @ p) - share @ entropy(p)
+    score = np.zeros((2, 2))
+    arms, one = np.array([1, 0]), np.ones(1)
+    told = np.array([[0.0], [1.0]]), np.zeros(1, dtype=np.int64), one, arms
+    kernels.information(*told, weight, noise, mean * one, deviation * np.eye(1), score)
+    assert score[0, 1] == pytest.approx(weight * exact, abs=0.015)
+    assert np.count_nonzero(score) <= 1
+
+
 def walked(
     x: Float64s, arms: NDArray[np.int64], kinds: NDArray[np.int64], rater: tuple[float, ...]
 ) -> tuple[Float64s, Float64s]:
@@ -311,6 +352,17 @@ def test_a_lesson_at_full_weight_is_the_whole_belief(small_store: Path) -> None:
         deviations = [e.posterior()[1].mean() for e in (pupil, half, nothing)]
         assert deviations == sorted(deviations)
         assert np.array_equal(nothing.posterior()[1], blank.posterior()[1])
+
+
+def test_a_lesson_that_knows_less_can_be_taken_at_any_weight() -> None:
+    lesson = session(correlations(12), 8).lesson
+    lesson["sites"] = {
+        model: [[tau if n else -0.2, nu] for n, (tau, nu) in enumerate(sites)]
+        for model, sites in lesson["sites"].items()
+    }
+    for weight in (0.3, 1.0):
+        pupil = BayesDuel(correlations(12), horizon=10, prior=lesson, prior_weight=weight)
+        assert np.isfinite(pupil.posterior()).all()
 
 
 def test_a_lesson_of_other_features_is_refused_by_name(small_store: Path) -> None:
