@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from fieldcorr.errors import ExportError, missing_extra
 from fieldcorr.export.vtk import write_fields
 from fieldcorr.files import write_beside
+from fieldcorr.stimulation import stimulation_of
 from fieldcorr.store import Store
 
 TABLES = ("configurations", "neighbourhoods", "matrix")
@@ -203,12 +204,17 @@ def table_blocks(store: Store, choice: Choice) -> Iterator[Columns]:
 
 def _configuration_block(store: Store, rows: NDArray[np.int64]) -> Columns:
     names, polarity, current = store.contact_names, store.polarity[rows], store.current[rows]
+    stimulation, delivered = stimulation_of(store), {}
+    if stimulation is not None:
+        unit = stimulation.stimulator.unit
+        delivered = stimulation.doses(polarity, current).columns(names, unit)
     return {
         "row": rows,
         "id": store.ids[rows],
         "configuration": np.array([store.texts[row] for row in rows]),
         **{f"polarity {name}": polarity[:, e] for e, name in enumerate(names)},
         **{f"current {name} (A)": current[:, e] for e, name in enumerate(names)},
+        **delivered,
     }
 
 
@@ -235,8 +241,14 @@ def _write_csv(store: Store, path: Path, choice: Choice) -> None:
         writer = csv.writer(file)
         writer.writerow(first)
         for block in chain([first], blocks):
-            # str of a numpy float32 is its shortest exact text, that of its Python value is not.
-            writer.writerows(zip(*(column.astype(str) for column in block.values()), strict=True))
+            writer.writerows(zip(*map(_texts, block.values()), strict=True))
+
+
+def _texts(column: NDArray[Any]) -> NDArray[Any]:
+    """Return numbers as texts, nothing for NaN."""
+    # str of a numpy float32 is its shortest exact text, that of its Python value is not.
+    texts = column.astype(str)
+    return np.where(column == column, texts, "")
 
 
 def _write_parquet(store: Store, path: Path, choice: Choice) -> None:
