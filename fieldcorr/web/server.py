@@ -132,7 +132,7 @@ class SessionPage:
 
     def __init__(self, session: Session, store: "Store", *, blinded: bool = False) -> None:
         self._session, self._store, self._blinded = session, store, blinded
-        self._actions = Actions(session.engine, store.index_of)
+        self._actions = Actions(session, store)
         self._data = json.dumps(page_data(store)).encode()
 
     def app(self, *, port: int, token: str) -> ASGIApp:

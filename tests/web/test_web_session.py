@@ -168,7 +168,7 @@ def test_a_session_of_thirty_answers(
         say(BUTTONS[answer], answer + meta)
     other = tmp_path / "python.journal"
     with Session.open(new_journal(store, other), store) as session:
-        actions = Actions(session.engine, store.index_of)
+        actions = Actions(session, store)
         for line in typed:
             actions.perform(parse_command(line))
     assert records(server.journal) == records(other)
