@@ -164,6 +164,71 @@ export function impedance(store, current) {
   return power / (total * total);
 }
 
+// -- stimulation (stimulation.py) -------------------------------------------------------------
+
+// How many times the currents of a unit drive flow at an amplitude, V or mA by the stimulator.
+export function driveFactor(store, current, amplitude) {
+  const control = store.stimulation?.control ?? store.drive.mode;
+  if (control === store.drive.mode) return control === "voltage" ? amplitude : amplitude / 1e3;
+  const total = current.reduce((sum, x) => sum + Math.max(x, 0), 0);
+  return control === "voltage" ? amplitude / (total * impedance(store, current)) : amplitude / 1e3 / total;
+}
+
+// The measured impedance of a pattern, NaN if there is none: see Stimulation.impedance.
+function measuredImpedance(store, pattern) {
+  const measured = store.stimulation.impedance_ohm;
+  const same = (sign) => (text) => !store.names.includes(text) && parsePattern(store, text).every((s, e) => s === sign * pattern[e]);
+  const whole = Object.keys(measured).findLast((text) => same(1)(text) || same(-1)(text));
+  if (whole) return measured[whole];
+  const parallel = [1, -1].map((sign) => store.names.reduce((sum, name, e) =>
+    pattern[e] === sign ? sum + 1 / (measured[name] ?? (name === store.case ? 0 : NaN)) : sum, 0));
+  return Math.max(...parallel.map((siemens) => 1 / siemens));
+}
+
+// What a pattern delivers: {impedance, ceiling, reason, contacts: [{contact, mA, charge, density, k}]}.
+export function delivered(store, pattern, current, { amplitude = null, pulseWidth = null } = {}) {
+  const own = store.stimulation;
+  const width = pulseWidth ?? own.pulse_width_us;
+  const set = amplitude ?? own.planned;
+  const ohm = measuredImpedance(store, pattern);
+  const unit = own.control === "current" ? 1 : 1e3 / ohm;
+  const total = current.reduce((sum, x) => sum + Math.abs(x), 0) / 2;
+  const contacts = [];
+  let most = Infinity;
+  pattern.forEach((sign, e) => {
+    if (!sign || store.names[e] === store.case) return;
+    const share = own.split === "worst" ? 1 : Math.abs(current[e]) / total;
+    const area = own.area_cm2[e] ?? NaN;
+    const mA = set === null ? NaN : share * unit * set;
+    const charge = (mA * width) / 1e3;
+    contacts.push({ contact: e, mA, charge, density: charge / area, k: Math.log10(charge / area) + Math.log10(charge) });
+    most = Math.min(most, contactLimit(own.limits, area, width) / share);
+  });
+  let ceiling = Math.min(most / unit, own.largest);
+  if (own.step) ceiling = Math.floor(ceiling / own.step + 1e-9) * own.step;
+  if (ceiling < own.least) ceiling = 0;
+  const noArea = contacts.some(({ contact }) => own.area_cm2[contact] === null);
+  const reason = Number.isNaN(unit) ? `no impedance of ${patternText(store, pattern)} was measured`
+    : noArea ? "the area of a contact is not known" : set === null ? "no amplitude is planned" : "";
+  return { impedance: ohm, ceiling, reason, contacts, amplitude: set };
+}
+
+function contactLimit(limits, area, width) {
+  const charges = [limits.charge_density_max_uC_per_cm2 && limits.charge_density_max_uC_per_cm2 * area,
+    limits.shannon_k_max !== null && Math.sqrt(10 ** limits.shannon_k_max * area)].filter((x) => x !== null && x !== false);
+  return Math.min(limits.current_per_contact_max_mA ?? Infinity, ...charges.map((charge) => (1e3 * charge) / width));
+}
+
+// "at most 5.9 V; 0.7 uC, 11.7 uC/cm2, k 0.91", or why that is not known.
+export function deliveredText(store, found) {
+  if (Number.isNaN(found.ceiling)) return `Charge not known: ${found.reason}.`;
+  const most = (key) => Math.max(...found.contacts.map((contact) => contact[key]));
+  const figures = found.reason || `${quantity(most("charge") / 1e6, "C")}, ${Number(most("density").toPrecision(3))} \u00b5C/cm\u00b2, k ${signed(most("k").toFixed(2))} at ${Number(found.amplitude.toPrecision(4))} ${store.stimulation.unit}`;
+  return `At most ${Number(found.ceiling.toPrecision(4))} ${store.stimulation.unit}; ${figures}.`;
+}
+
+export const NO_STIMULATOR = "Charge is not known: no stimulator is described, and a modelled impedance would promise too much.";
+
 // -- correlation ------------------------------------------------------------------------------
 
 function applied(gram, current) {

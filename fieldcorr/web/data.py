@@ -4,6 +4,7 @@ Gram matrix and admittance are small and give currents, impedance and r of any p
 :mod:`fieldcorr.web.sections` adds the lead fields where they are drawn.
 """
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from fieldcorr.correlation.order import ordered, spread_rows
 from fieldcorr.layout import CASE, layout_of
+from fieldcorr.stimulation import Stimulation, stimulation_of
 from fieldcorr.web.packing import pack_integers
 from fieldcorr.web.sections import MM, section_records
 
@@ -25,8 +27,8 @@ NEAREST = 8
 """Neighbours kept per configuration where r is not linear, so that a page cannot compute it."""
 
 
-def page_data(store: "Store") -> dict[str, Any]:
-    """Return what every page draws from."""
+def page_data(store: "Store", stimulation: Stimulation | None = None) -> dict[str, Any]:
+    """Return what every page draws from; a session may have a stimulator of its own."""
     settings, layout = store.record("settings"), layout_of(store)
     rows = spread_rows(len(store), MOST_ROWS)
     flat, body = layout.stretched(1.0)  # to scale
@@ -42,12 +44,26 @@ def page_data(store: "Store") -> dict[str, Any]:
         "admittance": store.admittance.tolist(),
         "resistance": np.linalg.pinv(store.admittance, hermitian=True).tolist(),
         "gram": store.gram.tolist(),
+        "stimulation": stimulation_record(stimulation or stimulation_of(store)),
         "count": len(store),
         "rows": pack_integers(rows),
         "polarity": pack_integers(store.polarity[rows]),
         "nearest": _nearest(store, rows),
         "zero": store.fields.volume.zero if store.has_fields else None,
         "sections": section_records(store),
+    }
+
+
+def stimulation_record(stimulation: Stimulation | None) -> dict[str, Any] | None:
+    """Return a stimulator as plain values; a contact whose area has no end has none."""
+    if stimulation is None:
+        return None
+    areas = [area if np.isfinite(area) else None for area in stimulation.area_cm2.tolist()]
+    return {
+        **asdict(stimulation.stimulator),
+        "unit": stimulation.stimulator.unit,
+        "area_cm2": areas,
+        "material": stimulation.material,
     }
 
 

@@ -1,6 +1,6 @@
 // The report: picker, heat map, table of configurations, session.
 
-import { correlations, impedance, nearest, openStore, patternText, quantity, signed, unpackIntegers } from "./core.js";
+import { correlations, delivered, impedance, nearest, openStore, patternText, quantity, signed, unpackIntegers } from "./core.js";
 import { el, smallArray, svg, table } from "./dom.js";
 import { Picker } from "./picker.js";
 import { themeOf } from "./section.js";
@@ -37,14 +37,23 @@ async function heatMap(store, heat) {
 function configurations(store, picker) {
   const ohms = store.currents.map((current) => impedance(store, current));
   const active = store.patterns.map((pattern) => pattern.reduce((n, sign) => n + (sign !== 0), 0));
+  const doses = store.stimulation && store.patterns.map((pattern, k) => delivered(store, pattern, store.currents[k]));
+  const most = (k, name) => Math.max(...doses[k].contacts.map((contact) => contact[name]));
   let [r, order, page, key, down] = [null, [], 0, "row", false];
   const keys = {
     row: (k) => store.rows[k],
     configuration: (k) => store.texts[k],
     contacts: (k) => active[k],
     impedance: (k) => ohms[k],
+    ...(doses && {
+      [`ceiling, ${store.stimulation.unit}`]: (k) => doses[k].ceiling,
+      "charge density": (k) => most(k, "density"),
+      "Shannon k": (k) => most(k, "k"),
+    }),
     "r with the picked": (k) => (r ? -r[k] : 0),
   };
+  const known = (value, digits) => (Number.isFinite(value) ? signed(String(Number(value.toPrecision(digits)))) : "\u2013");
+
   const body = el("tbody", {});
   const shown = el("span", { class: "quiet", role: "status" });
   const search = el("input", { type: "search", id: "search", placeholder: "5- 7+", oninput: () => refresh() });
@@ -76,7 +85,7 @@ function configurations(store, picker) {
   function row(k) {
     const [near] = nearest(store, store.patterns[k], store.currents[k], 1);
     const cells = [store.rows[k], el("button", { type: "button", onclick: () => { picker.set(store.patterns[k]); picker.element.scrollIntoView(); picked(); } }, signed(store.texts[k])),
-      active[k], quantity(ohms[k], "\u03a9"), r ? signed(r[k].toFixed(3)) : "\u2013",
+      active[k], quantity(ohms[k], "\u03a9"), ...(doses ? [known(doses[k].ceiling, 4), known(most(k, "density"), 3), known(most(k, "k"), 3)] : []), r ? signed(r[k].toFixed(3)) : "\u2013",
       near ? `${signed(store.texts[near.place])} (${signed(near.r.toFixed(3))})` : "\u2013"];
     return el("tr", {}, cells.map((cell) => el("td", {}, cell)));
   }
@@ -125,6 +134,9 @@ function session(store, told) {
     el("h3", {}, "Ranked result: the set counts, not the first rank"), rankedList(store, told.ranked),
     el("h3", {}, "Configurations left after every answer"), narrowing(told.left),
     el("h3", {}, "Raters"), el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Raters" }, table(["rater", "answers", "left better", "right better", "same", "skipped"], told.raters)),
+    ...told.figures.map((line) => el("p", {}, line)),
+    ...(told.decisions.length ? [el("h3", {}, "Exclusions, adverse events, voids and undos"),
+      el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Decisions" }, table(["line", "time (UTC)", "entry", "what", "actor", "reason"], told.decisions.map((row) => row.map((cell, k) => (k === 3 ? signed(cell) : cell)))))] : []),
     el("h3", {}, `Every answer that was not taken back: ${answers.length}`),
     el("div", { class: "scroll tall", tabindex: 0, role: "region", "aria-label": "Answers" }, table(["", "time (UTC)", "left", "right", "answer", "rater", "more"], answers)),
   ];
