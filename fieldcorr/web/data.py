@@ -1,6 +1,6 @@
 """What a page knows of a store: a record of plain values and packed arrays.
 
-Gram matrix and admittance are small and give currents, impedance and r of any pattern of the array;
+Gram matrix and resistance are small and give currents, impedance and r of any pattern of the array;
 :mod:`fieldcorr.web.sections` adds the lead fields where they are drawn.
 """
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldcorr.correlation.order import ordered, spread_rows
+from fieldcorr.drive import closed_admittance
 from fieldcorr.layout import CASE, layout_of
 from fieldcorr.stimulation import Stimulation, stimulation_of
 from fieldcorr.web.packing import pack_integers
@@ -41,8 +42,7 @@ def page_data(store: "Store", stimulation: Stimulation | None = None) -> dict[st
         "case": CASE if layout.has_case else None,
         "corners": [None if np.isnan(c).any() else (MM * c).tolist() for c in flat],
         "body": None if body is None else (MM * body).tolist(),
-        "admittance": store.admittance.tolist(),
-        "resistance": np.linalg.pinv(store.admittance, hermitian=True).tolist(),
+        "resistance": resistance(store.admittance).tolist(),
         "gram": store.gram.tolist(),
         "stimulation": stimulation_record(stimulation or stimulation_of(store)),
         "count": len(store),
@@ -52,6 +52,11 @@ def page_data(store: "Store", stimulation: Stimulation | None = None) -> dict[st
         "zero": store.fields.volume.zero if store.has_fields else None,
         "sections": section_records(store),
     }
+
+
+def resistance(admittance: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return contact potentials per current (E, E), ohm, of currents that sum to zero."""
+    return np.linalg.pinv(closed_admittance(admittance, len(admittance)), hermitian=True)
 
 
 def stimulation_record(stimulation: Stimulation | None) -> dict[str, Any] | None:

@@ -1,6 +1,6 @@
 // The picker: press contacts of the array, and see currents, fields and neighbours at once.
 
-import { currents, delivered, driveFactor, fieldOf, impedance, nearest, NO_STIMULATOR, openSection, parsePattern, patternText, quantity, signed } from "./core.js";
+import { currents, delivered, driveFactor, fieldOf, impedance, nearest, NO_STIMULATOR, openAhead, openSection, parsePattern, patternText, quantity, signed } from "./core.js";
 import { arrayFrame, drawArray, el, pressAreas, STATES, table, words } from "./dom.js";
 import { colourScale, drawColourBar, KINDS, SectionView } from "./section.js";
 
@@ -260,7 +260,7 @@ export class Picker {
     if (!this.views?.axial.canvas.isConnected) return;
     const turn = ++this.turn;
     const planes = Object.keys(this.views);
-    const sections = await Promise.all(planes.map((plane) => openSection(this.planes[plane][this.at[plane]])));
+    const sections = await Promise.all(planes.map((plane) => openSection(this.planes[plane][this.at[plane]], this.kind)));
     if (turn !== this.turn) return;
     const factor = this.current && driveFactor(this.store, this.current, this.amplitude);
     const current = this.current?.map((x) => x * factor) ?? new Float64Array(this.store.contacts);
@@ -276,5 +276,6 @@ export class Picker {
       this.views[plane].canvas.setAttribute("aria-label", `${KINDS[this.kind].name} of ${words(this.store, this.pattern)} in the ${label.textContent} section`);
     });
     drawColourBar(this.bar, colours).forEach((text, k) => (this.ends[k].textContent = text));
+    this.ahead ??= openAhead(this.store.sections);
   }
 }

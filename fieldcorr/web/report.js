@@ -1,6 +1,6 @@
 // The report: picker, heat map, table of configurations, session.
 
-import { correlations, delivered, impedance, nearest, openStore, patternText, quantity, signed, unpackIntegers } from "./core.js";
+import { correlations, currentsOf, delivered, impedance, nearest, openStore, patternText, quantity, signed, unpackIntegers } from "./core.js";
 import { el, smallArray, svg, table } from "./dom.js";
 import { Picker } from "./picker.js";
 import { themeOf } from "./section.js";
@@ -18,7 +18,8 @@ async function heatMap(store, heat) {
     const colours = themeOf(canvas).signed;
     const pen = canvas.getContext("2d");
     const image = pen.createImageData(size, size);
-    r.forEach((value, k) => image.data.set([...colours[Math.round(127.5 * (1 + value / heat.levels))], 255], 4 * k));
+    const pixels = new Int32Array(image.data.buffer);
+    for (let k = 0; k < r.length; k++) pixels[k] = colours[Math.round(127.5 * (1 + r[k] / heat.levels))];
     pen.putImageData(image, 0, 0);
   };
   const text = (k) => signed(store.texts[store.rows.indexOf(heat.rows[k])] ?? `row ${heat.rows[k]}`);
@@ -35,9 +36,11 @@ async function heatMap(store, heat) {
 // -- the table of configurations --------------------------------------------------------------
 
 function configurations(store, picker) {
-  const ohms = store.currents.map((current) => impedance(store, current));
+  const flows = currentsOf(store);
+  const ohms = flows.map((current) => impedance(store, current));
+  const closest = new Map();
   const active = store.patterns.map((pattern) => pattern.reduce((n, sign) => n + (sign !== 0), 0));
-  const doses = store.stimulation && store.patterns.map((pattern, k) => delivered(store, pattern, store.currents[k]));
+  const doses = store.stimulation && store.patterns.map((pattern, k) => delivered(store, pattern, flows[k]));
   const most = (k, name) => Math.max(...doses[k].contacts.map((contact) => contact[name]));
   let [r, order, page, key, down] = [null, [], 0, "row", false];
   const keys = {
@@ -83,7 +86,8 @@ function configurations(store, picker) {
     next.disabled = first + PAGE >= order.length;
   }
   function row(k) {
-    const [near] = nearest(store, store.patterns[k], store.currents[k], 1);
+    if (!closest.has(k)) closest.set(k, nearest(store, store.patterns[k], flows[k], 1)[0]);
+    const near = closest.get(k);
     const cells = [store.rows[k], el("button", { type: "button", onclick: () => { picker.set(store.patterns[k]); picker.element.scrollIntoView(); picked(); } }, signed(store.texts[k])),
       active[k], quantity(ohms[k], "\u03a9"), ...(doses ? [known(doses[k].ceiling, 4), known(most(k, "density"), 3), known(most(k, "k"), 3)] : []), r ? signed(r[k].toFixed(3)) : "\u2013",
       near ? `${signed(store.texts[near.place])} (${signed(near.r.toFixed(3))})` : "\u2013"];
@@ -144,6 +148,15 @@ function session(store, told) {
 
 // -- start ------------------------------------------------------------------------------------
 
+// What can wait: after what was pressed is on the screen, once for several presses.
+function later(act) {
+  let waiting = null;
+  return () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(act, 120);
+  };
+}
+
 export async function startReport() {
   const page = JSON.parse(document.getElementById("page-data").textContent);
   const store = await openStore(page.data);
@@ -151,14 +164,17 @@ export async function startReport() {
   const best = page.session?.ranked[0]?.text;
   const picker = new Picker(store, { pattern: store.patterns[store.placeOf.get(best)], changed: () => hook.picked() });
   document.getElementById("picker").replaceChildren(picker.element);
+  if (page.session) document.getElementById("session").append(...session(store, page.session));
+  await picker.drawFields();
+  await new Promise((painted) => requestAnimationFrame(() => setTimeout(painted)));
+  document.body.dataset.drawn = patternText(store, picker.pattern);
   const heat = await heatMap(store, page.heat);
   document.getElementById("heat").replaceChildren(heat.element);
   const list = configurations(store, picker);
-  hook.picked = list.picked;
+  hook.picked = later(list.picked);
   document.getElementById("configurations").replaceChildren(list.element);
-  if (page.session) document.getElementById("session").append(...session(store, page.session));
   const draw = () => { heat.draw(); return picker.drawFields(); };
-  await draw();
+  heat.draw();
   for (const when of ["beforeprint", "afterprint"]) addEventListener(when, draw);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", heat.draw);
   document.body.dataset.ready = patternText(store, picker.pattern);

@@ -1,6 +1,6 @@
 // The session page: two candidates, an answer, and nothing that the journal does not know.
 
-import { correlation, currents, delivered, deliveredText, fieldOf, impedance, NO_STIMULATOR, openSection, openStore, parsePattern, quantity, signed } from "./core.js";
+import { correlation, currents, delivered, deliveredText, fieldOf, impedance, NO_STIMULATOR, openAhead, openSection, openStore, parsePattern, quantity, signed } from "./core.js";
 import { arrayFrame, drawArray, el, STATES, words } from "./dom.js";
 import { rankedList } from "./report.js";
 import { colourScale, SectionView } from "./section.js";
@@ -266,6 +266,7 @@ async function drawPair(patterns, flows, canvases) {
       pictures.push({ section, values: fieldOf(section, "potential", flows[k]), canvas: canvases[k][n], pattern: patterns[k], scale: SCALE[plane], side: SIDES[k] });
     }
   }
+  page.ahead ??= openAhead(store.sections);
   const colours = colourScale("potential", pictures);
   for (const { section, values, canvas, pattern, scale, side } of pictures) {
     if (!canvas.isConnected) return;
