@@ -64,7 +64,11 @@ def test_published_numbers() -> None:
     # Butson 2006 (PMC3692979): 3 V into 790 and 1244 ohm are 3.80 and 2.41 mA.
     for ohm, mA in ((790.0, 3.797), (1244.0, 2.412)):
         stimulation, *rows = made(
-            "0- 1+", control="voltage", planned=3.0, pulse_width_us=90.0, impedance_ohm={"0- 1+": ohm}
+            "0- 1+",
+            control="voltage",
+            planned=3.0,
+            pulse_width_us=90.0,
+            impedance_ohm={"0- 1+": ohm},
         )
         doses = stimulation.doses(*rows)
         assert doses.contact_mA[0, 0] == pytest.approx(mA, abs=1e-3)
@@ -111,7 +115,11 @@ def test_the_ceiling_is_the_largest_amplitude_within_the_limits(
 
     def within(amplitude: float) -> bool:
         doses = stimulation.doses(*rows, amplitude=amplitude)
-        checks = ((density, doses.density_uC_per_cm2), (k, doses.shannon_k), (most, doses.contact_mA))
+        checks = (
+            (density, doses.density_uC_per_cm2),
+            (k, doses.shannon_k),
+            (most, doses.contact_mA),
+        )
         return all(limit is None or np.nanmax(got) <= limit + 1e-6 * abs(limit) + 1e-6
                    for limit, got in checks)  # fmt: skip
 

@@ -29,6 +29,8 @@ Reply = Literal["done", "wrong", "help"]
 TOP = 10
 """Configurations listed at the end."""
 
+LEGEND = "rostral is up, the patient's left is left; [+] anode, (-) cathode"
+
 NARROW, WIDE = 60, 80
 """Columns that lines are wrapped at, as far as a terminal has them."""
 
@@ -153,6 +155,7 @@ class TextFront:
             if engine.warning:
                 self._write(f"Warning: {engine.warning}.\n")
             self._say(printable(f"\n{self.picture(pair)}\n"))
+            self._write(f"{LEGEND}\n")
         if stimulation is not None:
             doses = doses_of(stimulation, self._store, pair, {})
             told = zip(("LEFT ", "RIGHT"), dose_texts(stimulation, doses), strict=True)
@@ -167,8 +170,7 @@ class TextFront:
         left, right = (draw_array(polarity, names, positions) for polarity in polarities)
         texts = (format_configuration(polarity, names) for polarity in polarities)
         titles = (f"LEFT   {next(texts)}", f"RIGHT  {next(texts)}")
-        legend = "rostral is up, the patient's left is left; [+] anode, (-) cathode"
-        return f"{draw_pair(left, right, titles)}\n{legend}"
+        return draw_pair(left, right, titles)
 
     def reply(self, kind: Reply, message: str) -> None:
         """Say what has been recorded, why a line cannot be used, or what can be typed."""

@@ -100,7 +100,9 @@ def export_store(
     if table not in TABLES:
         raise ExportError(f"table {table!r}: must be one of {', '.join(TABLES)}")
     if table == "stimsets" and (target.suffix.lower() != ".csv" or len(configurations) == 1):
-        raise ExportError(f"{target}: OSS-DBS reads StimSets from .csv, two configurations at least")
+        raise ExportError(
+            f"{target}: OSS-DBS reads StimSets from .csv, two configurations at least"
+        )
     with write_beside(target, error=ExportError, force=force, inputs=[store.path]) as draft:
         write(store, draft, Choice(list(configurations), table, top))
         return [target.parent / file.name for file in sorted(draft.parent.iterdir())]

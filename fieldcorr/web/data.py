@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fieldcorr.correlation.embedding import embedding_from_gram
 from fieldcorr.correlation.order import ordered, spread_rows
 from fieldcorr.drive import closed_admittance
 from fieldcorr.layout import CASE, layout_of
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
     from fieldcorr.store import Store
 
 MOST_ROWS = 50_000
-"""A page holds no more configurations than this, evenly spread over a larger store."""
+WHOLE_ROWS = 5_000
+"""A page holds no more configurations than this, evenly spread over a larger store, or over
+configurations that are not listed, most of which have so many contacts that they take long."""
 HEAT_ROWS = 240
 HEAT_LEVELS = 127
 NEAREST = 8
@@ -31,7 +34,7 @@ NEAREST = 8
 def page_data(store: "Store", stimulation: Stimulation | None = None) -> dict[str, Any]:
     """Return what every page draws from; a session may have a stimulator of its own."""
     settings, layout = store.record("settings"), layout_of(store)
-    rows = spread_rows(len(store), MOST_ROWS)
+    rows = spread_rows(len(store), WHOLE_ROWS if store.is_whole else MOST_ROWS)
     flat, body = layout.stretched(1.0)  # to scale
     return {
         "model": str(settings["model"]),
@@ -75,7 +78,11 @@ def stimulation_record(stimulation: Stimulation | None) -> dict[str, Any] | None
 def heat_data(store: "Store") -> dict[str, Any]:
     """Return r of evenly spread configurations, in an order that shows its blocks."""
     rows = spread_rows(len(store), HEAT_ROWS)
-    r = np.stack([store.row(int(row))[rows] for row in rows]).astype(np.float64)
+    if store.is_whole:  # a row of r would be as long as the store
+        unit = embedding_from_gram(store.current[rows], store.gram)
+        r = np.clip(np.einsum("ir,jr->ij", unit, unit), -1.0, 1.0)
+    else:
+        r = np.stack([store.row(int(row))[rows] for row in rows]).astype(np.float64)
     order = ordered(r, "hierarchical")
     return {
         "rows": rows[order].tolist(),

@@ -220,12 +220,13 @@ export class Picker {
     pattern.forEach((sign, e) => sign && rows.push([this.sign(e), STATES[sign], quantity(factor * current[e], "A")]));
     const ohm = quantity(impedance(store, current), "\u03a9");
     const row = store.placeOf.get(patternText(store, pattern));
+    const partial = store.rows.length < store.count;
     this.figures.replaceChildren(
       el("p", { class: "fact" }, el("span", {}, "Impedance, modelled"), el("b", {}, ohm)),
-      el("p", { class: "fact" }, el("span", {}, "In the store"), el("b", {}, row === undefined ? "no" : `row ${store.rows[row]}`)),
+      el("p", { class: "fact" }, el("span", {}, "In the store"), el("b", {}, row !== undefined ? `row ${store.rows[row]}` : partial ? "not on this page" : "no")),
       table(["contact", "", "current, modelled"], rows), ...this.deliveredParts());
     const near = nearest(store, pattern, current, 8);
-    this.list.replaceChildren(el("h3", {}, "Nearest in the store"), ...near.map(({ place, r }) => el("button", {
+    this.list.replaceChildren(el("h3", {}, partial ? `Nearest of the ${store.rows.length} on this page, of ${store.count} in the store` : "Nearest in the store"), ...near.map(({ place, r }) => el("button", {
       type: "button", class: "near", onclick: () => { this.set(store.patterns[place]); this.changed(store.texts[place]); },
     }, el("span", { class: "bar-of-r", style: { width: `${Math.max(0, 100 * r)}%` } }),
     el("span", { class: "name" }, signed(store.texts[place])), el("span", { class: "r" }, signed(r.toFixed(3))))));

@@ -72,8 +72,10 @@ function configurations(store, picker) {
     const fits = (text) => wanted.every((word) => text.split(" ").some((own) => own === word || own.slice(0, -1) === word));
     order = [...store.texts.keys()].filter((k) => fits(store.texts[k]));
     const value = keys[key];
-    order.sort((a, b) => (value(a) < value(b) ? -1 : value(a) > value(b) ? 1 : a - b));
-    if (down) order.reverse();
+    // What is not known stands last, whichever way.
+    const lacks = (k) => Number(Number.isNaN(value(k)));
+    const compared = (a, b) => (value(a) < value(b) ? -1 : value(a) > value(b) ? 1 : a - b);
+    order.sort((a, b) => lacks(a) - lacks(b) || (down ? compared(b, a) : compared(a, b)));
     turn(0);
     heads.forEach((head, k) => head.setAttribute("aria-sort", Object.keys(keys)[k] !== key ? "none" : down ? "descending" : "ascending"));
   }
@@ -102,7 +104,8 @@ function configurations(store, picker) {
   const tools = el("div", { class: "tools" },
     el("div", {}, el("label", { for: "search" }, "Contacts to look for, with a sign or without"), search),
     el("div", { class: "pages" }, back, shown, next));
-  const element = el("div", {}, tools, el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Configurations" },
+  const partial = store.rows.length < store.count && el("p", { class: "notice" }, `This page holds ${store.rows.length} of ${store.count} configurations, evenly spread; nearest ones are those among them. The picker draws any pattern.`);
+  const element = el("div", {}, partial || null, tools, el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Configurations" },
     el("table", {}, el("thead", {}, el("tr", {}, heads)), body)));
   picked();
   return { element, picked };
