@@ -35,7 +35,7 @@ MM2_PER_CM2 = 100.0
 _ROUNDING = 1e-9  # of a step of the amplitude
 
 
-def charge_uC(current_mA: ArrayLike, pulse_width_us: ArrayLike) -> Floats:  # noqa: N802
+def charge_uC(current_mA: ArrayLike, pulse_width_us: ArrayLike) -> Floats:
     """Return the charge of one phase of a rectangular pulse: mA times us is nC."""
     return np.abs(np.multiply(current_mA, pulse_width_us, dtype=np.float64)) / 1e3
 
@@ -56,11 +56,11 @@ def shannon_k(charge: ArrayLike, area_cm2: ArrayLike) -> Floats:
 class Limits:
     """What no contact may exceed; None says nothing."""
 
-    charge_density_max_uC_per_cm2: float | None = None  # noqa: N815
+    charge_density_max_uC_per_cm2: float | None = None
     shannon_k_max: float | None = None
-    current_per_contact_max_mA: float | None = None  # noqa: N815
+    current_per_contact_max_mA: float | None = None
 
-    def current_mA(self, area_cm2: Floats, pulse_width_us: float) -> Floats:  # noqa: N802
+    def current_mA(self, area_cm2: Floats, pulse_width_us: float) -> Floats:
         """Return the largest current of contacts of such areas; NaN where it is not known."""
         most = np.full(area_cm2.shape, np.inf)
         if self.current_per_contact_max_mA is not None:
@@ -84,7 +84,7 @@ class Stimulator:
     least: float = 0.0
     step: float = 0.0  # 0 for any amplitude
     planned: float | None = None
-    rate_Hz: float | None = None  # noqa: N815
+    rate_Hz: float | None = None
     impedance_ohm: Mapping[str, float] = field(default_factory=dict)  # of contacts or bipoles
     split: Literal["worst", "model"] = "worst"
     limits: Limits = Limits()
@@ -120,9 +120,9 @@ class Doses:
     """
 
     impedance_ohm: Floats  # (K,) measured, or at least so much
-    contact_mA: Floats  # (K, E)  # noqa: N815
-    charge_uC: Floats  # (K, E) per phase  # noqa: N815
-    density_uC_per_cm2: Floats  # (K, E)  # noqa: N815
+    contact_mA: Floats  # (K, E)
+    charge_uC: Floats  # (K, E) per phase
+    density_uC_per_cm2: Floats  # (K, E)
     shannon_k: Floats  # (K, E)
     ceiling: Floats  # (K,) largest amplitude within the limits; 0 if none can be set
     reasons: tuple[str, ...]  # why something is not known, "" where all is
@@ -226,7 +226,7 @@ class Stimulation:
             if text not in self.names:
                 row = parse_configuration(text, self.names)
                 found[(polarity == row).all(axis=1) | (polarity == -row).all(axis=1)] = ohm
-        return found
+        return np.asarray(found)
 
     def within_limits(self, polarity: Signs, current: Floats) -> NDArray[np.bool_]:
         """Return which configurations (K,) can be set to what is planned; what is not known cannot.
@@ -240,7 +240,7 @@ class Stimulation:
     def _shares(self, polarity: Signs, current: Floats) -> Floats:
         """Return the share (K, E) of each contact in the current of the configuration."""
         if self.stimulator.split == "worst":
-            return (polarity != 0).astype(np.float64)
+            return np.asarray(polarity != 0, dtype=np.float64)
         size = np.abs(current)
         return np.asarray(2.0 * size / size.sum(axis=1, keepdims=True))
 
@@ -252,7 +252,7 @@ class Stimulation:
         found = np.minimum(total / unit, own.largest)
         if own.step:
             found = np.floor(found / own.step + _ROUNDING) * own.step
-        return np.where(found < own.least, 0.0, found)
+        return np.asarray(np.where(found < own.least, 0.0, found))
 
     def _reason(self, row: Signs, unit: float, amplitude: float | None) -> str:
         if np.isnan(unit):

@@ -3,6 +3,7 @@
 import csv
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -32,7 +33,9 @@ AREA = 0.06  # cm2: 4.0 mm x 1.5 mm
 positive = st.floats(1e-3, 1e3)
 
 
-def made(texts: str | list[str], *, area: float = AREA, **keys: object) -> tuple[Stimulation, ...]:
+def made(
+    texts: str | list[str], *, area: float = AREA, **keys: object
+) -> tuple[Stimulation, Any, Any]:
     """Return a stimulation, the polarities of configurations, and currents that they share."""
     options = {"control": "current", "pulse_width_us": 200.0, "largest": 10.0} | keys
     rows = [texts] if isinstance(texts, str) else texts
@@ -40,7 +43,7 @@ def made(texts: str | list[str], *, area: float = AREA, **keys: object) -> tuple
     groups = [np.maximum((polarity == s).sum(axis=1), 1)[:, None] for s in (1, -1)]
     current = np.where(polarity > 0, 1.0 / groups[0], np.where(polarity < 0, -1.0 / groups[1], 0))
     found = Stimulation(Stimulator(**options), NAMES, np.full(4, area))  # type: ignore[arg-type]
-    return found, polarity, current  # type: ignore[return-value]
+    return found, polarity, current
 
 
 def test_by_hand() -> None:
@@ -202,9 +205,9 @@ TABLE = {
     ("changes", "said"),
     [
         ({"configurations.shannon_k_max": 1.5}, "needs the table [stimulator]"),
-        ({"stimulator": {"control": "voltage", "pulse_width_us": 200}}, "needs the table amplitude_V"),
+        ({"stimulator": {"control": "voltage", "pulse_width_us": 200}}, "table amplitude_V"),
         ({"stimulator": TABLE | {"amplitude_mA": {"largest": 1}}}, "amplitude_mA has no effect"),
-        ({"stimulator": TABLE | {"impedance_ohm": {"99": 700}}}, "stimulator.impedance_ohm: neither"),
+        ({"stimulator": TABLE | {"impedance_ohm": {"99": 700}}}, "impedance_ohm: neither"),
         ({"stimulator": TABLE | {"impedance_ohm": {"5-": 700}}}, "needs an anode and a cathode"),
         (
             {

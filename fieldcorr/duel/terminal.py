@@ -149,7 +149,7 @@ class TextFront:
         before, self._shown = self._shown, (engine.answers, *pair)
         if self._prompt and before == self._shown:
             left, right = (engine.source.label(arm) for arm in pair)
-            self._write(f"\nStill duel {engine.answers + 1}: LEFT {left} | RIGHT {right}")
+            self._write(f"\nStill duel {engine.answers + 1}: LEFT {left} | RIGHT {right}\n")
         else:
             self._write("\n".join(["", progress_line(engine), *outlook_lines(engine.outlook), ""]))
             if engine.warning:

@@ -59,7 +59,8 @@ def page_data(store: "Store", stimulation: Stimulation | None = None) -> dict[st
 
 def resistance(admittance: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return contact potentials per current (E, E), ohm, of currents that sum to zero."""
-    return np.linalg.pinv(closed_admittance(admittance, len(admittance)), hermitian=True)
+    closed = closed_admittance(admittance, len(admittance))
+    return np.asarray(np.linalg.pinv(closed, hermitian=True), dtype=np.float64)
 
 
 def stimulation_record(stimulation: Stimulation | None) -> dict[str, Any] | None:

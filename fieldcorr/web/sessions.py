@@ -61,7 +61,7 @@ def _decision(row: Record) -> list[Any] | None:
         row["entry"], what = "impedance", f"{row['impedance_of']}: {row['impedance_ohm']:g} ohm"
     elif row["entry"] in ("duel", "ranking", "note"):
         return None
-    reason = row["adverse_event"] and f"adverse event: {row['adverse_event']}" or row["reason"]
+    reason = (row["adverse_event"] and f"adverse event: {row['adverse_event']}") or row["reason"]
     name = row["entry"] if row["counts"] or row["entry"] == "undo" else f"{row['entry']} (undone)"
     return [row["line"], row["time"][:19].replace("T", " "), name, what, row["actor"], reason]
 

@@ -269,7 +269,7 @@ def test_rows_that_are_not_listed_are_chosen(name: str, tmp_path: Path) -> None:
 
 
 def test_stimsets_as_oss_dbs_reads_them(store: Store, tmp_path: Path) -> None:
-    """The rules of its documentation: a header, mA, one column per contact, one row per protocol."""
+    """The rules of its documentation: a header, mA, a column per contact, a row per protocol."""
     chosen = list(store.texts[:3])
     export_store(store, tmp_path / "s.csv", configurations=chosen, table="stimsets")
     # As run_pathway_activation reads it.

@@ -34,7 +34,9 @@ window.core = { openStore, openSection, currents, impedance, correlations, neare
 FIGURES = """async ([data, patterns]) => {
   const store = await core.openStore(data);
   const kinds = ["potential", "field", "activating"];
-  for (const section of store.sections) for (const kind of kinds) await core.openSection(section, kind);
+  for (const section of store.sections) {
+    for (const kind of kinds) await core.openSection(section, kind);
+  }
   const sections = await Promise.all(store.sections.map((section) => core.openSection(section)));
   return patterns.map((pattern) => {
     const current = core.currents(store, pattern);
@@ -117,7 +119,7 @@ def test_what_is_delivered_is_that_of_python(
     numbers = np.array([one["numbers"] for one in found], dtype=float)
     np.testing.assert_allclose(numbers[:, 0], doses.impedance_ohm, rtol=1e-9)
     np.testing.assert_allclose(numbers[:, 1], doses.ceiling, rtol=1e-6, atol=1e-9)
-    assert 0 < np.isfinite(doses.ceiling).sum()
+    assert np.isfinite(doses.ceiling).sum() > 0
     for k, one in enumerate(found):
         own_parts = doses.contact_mA, doses.charge_uC, doses.density_uC_per_cm2, doses.shannon_k
         for part, values in zip(one["parts"], own_parts, strict=True):
