@@ -250,7 +250,7 @@ function contactLimit(limits, area, width) {
 export function deliveredText(store, found) {
   if (Number.isNaN(found.ceiling)) return `Charge not known: ${found.reason}.`;
   const most = (key) => Math.max(...found.contacts.map((contact) => contact[key]));
-  const figures = found.reason || `${quantity(most("charge") / 1e6, "C")}, ${Number(most("density").toPrecision(3))} \u00b5C/cm\u00b2, k ${signed(most("k").toFixed(2))} at ${Number(found.amplitude.toPrecision(4))} ${store.stimulation.unit}`;
+  const figures = found.reason || `${Number(most("charge").toPrecision(3))} \u00b5C, ${Number(most("density").toPrecision(3))} \u00b5C/cm\u00b2, k ${signed(most("k").toFixed(2))} at ${Number(found.amplitude.toPrecision(4))} ${store.stimulation.unit}`;
   return `At most ${Number(found.ceiling.toPrecision(4))} ${store.stimulation.unit}; ${figures}.`;
 }
 

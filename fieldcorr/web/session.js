@@ -146,7 +146,7 @@ function build() {
         el("div", { class: "grid" }, choice("what", "What", whats), choice("contact", "Contact", names)),
         el("p", { class: "quiet" }, "A safety exclusion, no loss: it can be taken back at any time."),
         el("div", { class: "row" }, ...["exclude", "include"].map((verb) => button(verb === "exclude" ? "Exclude" : "Include again", "", () => say(verb, chosen(part.what.value, part.contact.value))))),
-        field("adverse", "Adverse event", { maxlength: 500 }),
+        el("div", { class: "apart" }, field("adverse", "Adverse event", { maxlength: 500 })),
         el("div", { class: "row" }, button("Keep the event and exclude at once", "", adverse)))),
     el("div", { class: "two" },
       el("section", { class: "card" }, el("h2", {}, "Last answers"),
@@ -180,6 +180,7 @@ function show(state) {
   else showDoses();
   if (pairChanged || numberChanged) page.ready = performance.now() + 1000 * (Number(part.washout.value) || 0);
   part.answers.querySelectorAll("button").forEach((b, k) => (b.disabled = k < 4 && !state.pair.length));
+  part.answers.classList.toggle("over", state.done);
   showHistory();
   part.belief.hidden = !state.ranked || state.done;
   if (state.ranked) {
@@ -230,8 +231,8 @@ async function showPair() {
   part.question.replaceChildren(...patterns.map((pattern, k) => el("article", { class: "candidate", "aria-label": SIDES[k] },
     el("h2", {}, el("span", { class: "side" }, SIDES[k]), el("span", { class: "name" }, signed(state.pair[k]))),
     el("p", { class: "quiet" }, `Modelled impedance ${quantity(impedance(store, flows[k]), "\u03a9")}`),
-    (part.doses[k] = el("p", { class: "dose" })),
-    el("div", { class: "pictures" }, drawArray(store, pattern, frame, patterns[1 - k]), store.sections.length ? canvases[k] : null))));
+    el("div", { class: "pictures" }, drawArray(store, pattern, frame, patterns[1 - k]), store.sections.length ? canvases[k] : null),
+    (part.doses[k] = el("p", { class: "dose" })))));
   part.change.replaceChildren(el("h3", {}, "From left to right"), el("ul", {}, changes(store, ...patterns)),
     el("p", { class: "quiet" }, r === null ? "" : `r of the two: ${signed(r.toFixed(3))}. Potential for 1 ${store.drive.mode === "voltage" ? "V" : "A"}, one colour scale for all four sections.`));
   showDoses();
