@@ -115,7 +115,8 @@ export class Picker {
       el("div", { class: "fields" },
         el("div", {}, el("label", { for: `${this.id}-text` }, "Configuration"), this.input),
         el("div", {}, el("label", { for: `${this.id}-amplitude` }, `Amplitude, ${this.unit}`), amplitude)),
-      this.problem, this.figures, this.list, this.status);
+      this.problem, this.figures, this.list,
+      el("p", { class: "quiet" }, "Research software, no medical device."), this.status);
   }
 
   // -- what people do -------------------------------------------------------------------------

@@ -231,8 +231,8 @@ async function showPair() {
   part.question.replaceChildren(...patterns.map((pattern, k) => el("article", { class: "candidate", "aria-label": SIDES[k] },
     el("h2", {}, el("span", { class: "side" }, SIDES[k]), el("span", { class: "name" }, signed(state.pair[k]))),
     el("p", { class: "quiet" }, `Modelled impedance ${quantity(impedance(store, flows[k]), "\u03a9")}`),
-    el("div", { class: "pictures" }, drawArray(store, pattern, frame, patterns[1 - k]), store.sections.length ? canvases[k] : null),
-    (part.doses[k] = el("p", { class: "dose" })))));
+    (part.doses[k] = el("p", { class: "dose" })),
+    el("div", { class: "pictures" }, drawArray(store, pattern, frame, patterns[1 - k]), store.sections.length ? canvases[k] : null))));
   part.change.replaceChildren(el("h3", {}, "From left to right"), el("ul", {}, changes(store, ...patterns)),
     el("p", { class: "quiet" }, r === null ? "" : `r of the two: ${signed(r.toFixed(3))}. Potential for 1 ${store.drive.mode === "voltage" ? "V" : "A"}, one colour scale for all four sections.`));
   showDoses();
