@@ -143,8 +143,8 @@ def neighbours(
 
 
 def _r_text(r: float) -> str:
-    """Write r with as many digits as tell it from 1."""
-    digits = next((d for d in (2, 3) if round(r, d) < 1.0), 4)
+    """Write r with as many digits as tell it from 1, up to four."""
+    digits = next((d for d in (2, 3, 4) if round(r, d) < 1.0), 0)
     return f"{r:.{digits}f}"
 
 
@@ -168,7 +168,8 @@ def _mark_sides(ax: Axes) -> None:
     style: dict[str, Any] = {"transform": ax.transAxes, "fontsize": SMALL, "color": INK}
     ax.text(0.02, 0.99, "L", ha="left", va="top", **style)
     ax.text(0.98, 0.99, "R", ha="right", va="top", **style)
-    ax.text(0.02, 0.01, "\u2191 rostral", ha="left", va="bottom", **style | {"fontsize": SMALL - 2})
+    # Below the array: beside the last contact there is no room for it.
+    ax.text(0.5, -0.005, "\u2191 rostral", ha="center", va="top", **style | {"fontsize": SMALL - 2})
 
 
 def _draw_contact(ax: Axes, outline: FloatArray, name: str, sign: int) -> None:
