@@ -6,7 +6,7 @@ Each is one SVG text that needs no package to be shown, so committed outputs and
 import json
 from base64 import b64encode
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from html import escape
 from io import BytesIO
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 class HoverPicture:
     """An SVG picture that a notebook shows; it says what is under the pointer."""
 
-    svg: str
+    svg: str = field(repr=False)
 
     def _repr_html_(self) -> str:
         return self.svg

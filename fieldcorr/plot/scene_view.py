@@ -45,8 +45,9 @@ def scene(
 ) -> Any:
     """Return a ``pyvista.Plotter`` with the spine cut open, the array and a field.
 
-    ``.screenshot("picture.png")`` writes a picture, ``.show()`` opens a window, or in a notebook a
-    view that can be turned (with ``pyvista[jupyter]``), ``.export_html("scene.html")`` a page.
+    ``.screenshot("picture.png")`` writes a picture, ``.show()`` opens a window. With
+    ``pyvista[jupyter]`` a notebook shows a view that can be turned, without it a picture,
+    and ``.export_html("scene.html")`` writes a page of it.
 
     Parameters
     ----------
