@@ -13,7 +13,7 @@ import numpy as np
 from fieldcorr.layout import rectangles
 from fieldcorr.model.geometry import Ellipse, Geometry
 from fieldcorr.model.placement import Clearance, Placement, lay, to_bone, to_dura
-from fieldcorr.plot.array_view import FittedText
+from fieldcorr.plot.array_view import FittedText, has_long_names_in_a_column
 from fieldcorr.plot.style import (
     CATHODE,
     INK,
@@ -190,9 +190,16 @@ def _draw_coronal(ax: Axes, geometry: Geometry, fit: _Fit) -> None:
         ax.axvspan(*reach, facecolor=TISSUES[tissue], edgecolor=INK, linewidth=0.6)
     _draw_paddle(ax, fit, axes=(0, 2))
     half_size = 0.5 * np.array([fit.device.contact.width_mm, fit.device.contact.length_mm])
-    for contact, middle in zip(fit.device.contacts, _contacts(fit).mean(axis=1), strict=True):
-        box = np.array(middle[[0, 2]]) + half_size * _SIGNS
-        ax.add_artist(FittedText(box, contact.name, color="white", zorder=6))
+    corners = _contacts(fit)
+    names = [contact.name for contact in fit.device.contacts]
+    beside = has_long_names_in_a_column(names, corners[..., [0, 2]])
+    edge = float(fit.placement.corners_mm[:, 0].min())
+    for name, middle in zip(names, corners.mean(axis=1), strict=True):
+        if beside:
+            ax.text(edge - 0.5, middle[2], name, fontsize=SMALL - 2, va="center", zorder=6)
+        else:
+            box = np.array(middle[[0, 2]]) + half_size * _SIGNS
+            ax.add_artist(FittedText(box, name, color="white", zorder=6))
     _dress(ax, "array, from dorsal", ("L", "R"))
     wide = ellipses["canal"].half_width
     ax.set_xlim(wide, -wide)

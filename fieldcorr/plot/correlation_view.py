@@ -5,6 +5,7 @@ represented by evenly spread rows, and the title says so.
 """
 
 from collections.abc import Sequence
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
@@ -92,7 +93,7 @@ def _name_groups(ax: Axes, r: FloatArray, turned: NDArray[np.int64], names: list
         ax.axhline(stop - 0.5, color="white", linewidth=0.8)
         ax.axvline(stop - 0.5, color="white", linewidth=0.8)
     middles = [(start + stop - 1) / 2 for start, stop, _ in found]
-    ax.set_yticks(middles, [name for _, _, name in found], fontsize=SMALL)
+    ax.set_yticks(middles, [fill(name, 16) for _, _, name in found], fontsize=SMALL)
     ax.set_xticks([])
     ax.set_xlabel("groups, named by their most typical member (number of members)", fontsize=SMALL)
 
