@@ -138,8 +138,9 @@ def test_nothing_to_draw_is_said(bundled_model: Model) -> None:
 
 
 def test_long_names_in_a_column_stand_beside_their_contacts() -> None:
-    column = np.zeros((3, 4, 2)) + [[1.0, 0.0], [-1.0, 0.0], [-1.0, 1.0], [1.0, 1.0]]
+    box = np.array([[1.0, 0.0], [-1.0, 0.0], [-1.0, 1.0], [1.0, 1.0]])
+    column = np.stack([box, box, box])
     assert has_long_names_in_a_column(["tip", "ring", "end"], column)
     assert not has_long_names_in_a_column(["0", "1", "10"], column)
-    side_by_side = column + np.array([0.0, 5.0, 10.0])[:, None, None] * [1.0, 0.0]
+    side_by_side = np.stack([box, box + [5.0, 0.0], box + [10.0, 0.0]])
     assert not has_long_names_in_a_column(["tip", "ring", "end"], side_by_side)
