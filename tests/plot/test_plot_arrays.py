@@ -142,5 +142,6 @@ def test_long_names_in_a_column_stand_beside_their_contacts() -> None:
     column = np.stack([box, box, box])
     assert has_long_names_in_a_column(["tip", "ring", "end"], column)
     assert not has_long_names_in_a_column(["0", "1", "10"], column)
-    side_by_side = np.stack([box, box + [5.0, 0.0], box + [10.0, 0.0]])
+    step = np.array([5.0, 0.0])
+    side_by_side = np.stack([box, box + step, box + 2 * step])
     assert not has_long_names_in_a_column(["tip", "ring", "end"], side_by_side)
