@@ -287,7 +287,7 @@ ATTACKS: dict[str, tuple[int, Attack]] = {
     "damaged stores": (8600, damaged_stores),
     **{
         f"damaged {name}" if "forged" not in name else name: (
-            200 if name == "mesh files" else 1000,
+            100 if name == "mesh files" else 1000,
             each(attempt),
         )
         for name, attempt in ATTEMPTS.items()

@@ -28,6 +28,19 @@ AT_ONCE = 250
 """Requests to one session; then another begins."""
 
 ANSWERS = ("left", "right", "same", "skip")
+WORDS: dict[str, tuple[tuple[str, ...], ...]] = {
+    "exclude": (("right", "above", "0.9"), ("contact", "3"), ("3-",), ("0-", "1+"), ()),
+    "include": (("3-",), ("contact", "3"), ("left",)),
+    "compare": (("0-", "1+", "with", "1-", "0+"), ("with",), ("0-", "1+", "with", "0-", "1+")),
+    "rank": (("0-", "1+", ">", "1-", "0+"), (">", ">"), ("0-", "1+")),
+    "horizon": (("500",), ("1",), ("10",), ("99999",), ("-1",)),
+    "void": (("1",), ("2",), ("0",), ("²",)),
+    "note": (("größer \u2028 \x1b[2J",), ("x" * 2000,), ("",)),
+}
+METAS: tuple[dict[str, Any], ...] = (
+    {}, {}, {"amplitude_mA": 3.2}, {"rater": "B"}, {"größe": "²", "n": 10**30, "x": -0.0},
+    {"x": float("nan")}, {"n": 10**400},
+)  # fmt: skip
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "TRACE", "PATCH", "CONNECT", "left")
 PATHS = (
     "/", "/say", "/state", "/state?lines=", "/state?lines=1e9", "/data", "/report", "/core.js",
@@ -151,27 +164,15 @@ class Page:
 
 
 def proper(page: Page, rng: Rng) -> dict[str, Any]:
-    """Return something that the page might say."""
-    texts = {
-        "exclude": (["right", "above", "0.9"], ["contact", "3"], ["3-"], ["0-", "1+"], []),
-        "include": (["3-"], ["contact", "3"], ["left"]),
-        "compare": (["0-", "1+", "with", "1-", "0+"], ["with"], ["0-", "1+", "with", "0-", "1+"]),
-        "rank": (["0-", "1+", ">", "1-", "0+"], [">", ">"], ["0-", "1+"]),
-        "horizon": (["500"], ["1"], ["10"], ["99999"], ["-1"]),
-        "void": (["1"], ["2"], ["0"], ["²"]),
-        "note": (["größer \u2028 \x1b[2J"], ["x" * 2000], [""]),
-    }
-    verb = str(rng.choice([*ANSWERS, *ANSWERS, "undo", *texts]))
-    words = list(texts.get(verb, ([],))[rng.integers(len(texts.get(verb, ([],))))])
-    metas: tuple[dict[str, Any], ...] = (
-        {},
-        {"amplitude_mA": 3.2},
-        {"rater": "B"},
-        {"größe": "²", "n": 10**400, "x": -0.0},
-    )
+    """Return something that the page might say, more or less."""
+    verb = str(rng.choice([*ANSWERS, *ANSWERS, "undo", *WORDS]))
+    words = WORDS.get(verb, ((),))
     return {
-        "lines": page.lines, "verb": verb, "words": words, "meta": metas[rng.integers(len(metas))]
-    }  # fmt: skip
+        "lines": page.lines,
+        "verb": verb,
+        "words": words[rng.integers(len(words))],
+        "meta": METAS[rng.integers(len(METAS))],
+    }
 
 
 def encoded(said: Any) -> bytes:
