@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fieldcorr.duel.simulate import Player
     from fieldcorr.duel.worlds import World
 
-HELP = """Try the duel on simulated preferences: the paper's experiment, or a store.
+HELP = """Try engines on simulated preferences.
 
 \b
 Examples:
@@ -118,10 +118,11 @@ def paper(
     force: Force = False,
     threads: ThreadsOption = None,
 ) -> None:
-    """Repeat the paper's simulation: a Gaussian process on a grid, five algorithms.
+    """Repeat the paper's simulation with five algorithms.
 
-    CorrDuel (all dominated arms removed, history kept), Beat-the-Mean, RUCB, Sparring with UCB1,
-    and CorrDuel exactly as printed. The paper has 10 000 trials of 100 duels on 50 x 50 points.
+    Utilities are Gaussian processes on a grid. The algorithms are CorrDuel (all dominated arms
+    removed, history kept), Beat-the-Mean, RUCB, Sparring with UCB1, and CorrDuel exactly as
+    printed. The paper has 10 000 trials of 100 duels on 50 x 50 points.
 
     \b
     Examples:
@@ -168,7 +169,7 @@ def store_command(
     force: Force = False,
     threads: ThreadsOption = None,
 ) -> None:
-    """Play on the configurations of a store, with random utilities over them.
+    """Play on the configurations of a store, with random utilities.
 
     Utilities have mean 0 and standard deviation --amplitude over the configurations: linear in the
     field (magnitude: its absolute value), Gaussian processes (smooth, matern), six bumps, linear in
