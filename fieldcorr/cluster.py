@@ -110,9 +110,7 @@ class _Dask:
         futures = self._client.map(partial(_run, __version__), calls, pure=False)
         numbers = {future.key: number for number, future in enumerate(futures)}
         try:
-            for done, future in enumerate(
-                as_completed(futures, loop=self._client.loop), start=1
-            ):
+            for done, future in enumerate(as_completed(futures, loop=self._client.loop), start=1):
                 yield numbers[future.key], self._result(future)
                 future.release()
                 if report is not None:
@@ -164,8 +162,8 @@ def _connected(where: str, count: int | None) -> Iterator["Client"]:
                 n_workers=count or available_threads(),
                 threads_per_worker=1,
                 memory_limit=0,
-                dashboard_address=None,
-                silence_logs=logging.ERROR,
+                dashboard_address="127.0.0.1:0",
+                silence_logs=logging.CRITICAL,  # what goes wrong is raised here
             ) as cluster,
             Client(cluster, set_as_default=False) as client,
         ):
