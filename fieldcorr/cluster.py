@@ -35,8 +35,13 @@ ADDRESS = re.compile(r"((tcp|tls|ucx|wss?)://)?[^/\s]+:\d+")
 PATIENCE = 10
 """Seconds in which a scheduler has to answer."""
 
-LOSSES = 10
-"""Workers that a task may be lost with before it is taken for what ends them."""
+SETTINGS = {
+    # Workers that a task may be lost with before it is taken for what ends them.
+    "distributed.scheduler.allowed-failures": 10,
+    # Nobody looks at the profile of a worker, which is taken every 10 ms.
+    "distributed.worker.profile.enabled": False,
+}
+"""What dask does otherwise for processes here; a cluster has settings of its own."""
 
 IN_FLIGHT = 1000
 """Tasks that the scheduler knows of at a time: 10 000 took it 18 s to forget."""
@@ -171,7 +176,7 @@ def _connected(where: str, count: int | None) -> Iterator["Client"]:
         raise missing_extra(f"--dask {where}", "dask.distributed", "dask") from error
     if where == LOCAL:
         with (
-            dask.config.set({"distributed.scheduler.allowed-failures": LOSSES}),
+            dask.config.set(SETTINGS),
             # No memory limit: what is large is in files, and killing a worker would not mend it.
             LocalCluster(
                 n_workers=count or available_threads(),
