@@ -41,6 +41,7 @@ CANDIDATES = 4
 
 _REFRESHED = 10
 _PATIENCE = 10.0
+_UPPER = 1.64  # standard deviations: 95 % of a normal are below
 _SAMPLED, _SIDES = 0, 1  # streams of random numbers
 
 NOISE = np.sqrt([0.125, 0.25, 0.5, 1.0, 2.0])
@@ -48,6 +49,8 @@ LAPSE = np.array([0.0, 0.05, 0.15, 0.4, 0.9])
 BAND = np.array([0.0, 0.1, 0.3, 0.8])  # of the noise
 _GRID = np.stack([axis.ravel() for axis in np.meshgrid(NOISE, LAPSE, BAND, indexing="ij")], axis=1)
 _GRID[:, 2] *= _GRID[:, 0]
+_GRID_LOG = _GRID.copy()
+_GRID_LOG[:, 0] = np.log(_GRID[:, 0])  # noise is averaged by its logarithm
 _GRID_PRIOR = np.log(
     np.einsum(
         "a,b,c->abc",
@@ -60,15 +63,19 @@ _GRID_PRIOR = np.log(
 
 @dataclass(eq=False)
 class Posterior:
-    """Weights of one model: normal, with ``sites`` (N, 2), tau and nu of every answer."""
+    """Weights of one model: normal, with ``sites`` (N, 2), tau and nu of every answer.
+
+    ``root`` R (F, F) gives the covariance R R'. It turns with the basis of the features, as a
+    Cholesky factor does not: samples m + R y do not depend on how arms are numbered.
+    """
 
     mean: Float64s
-    covariance: Float64s
+    root: Float64s
     sites: Float64s
 
     def copy(self) -> "Posterior":
         """Return a posterior that shares nothing with this one."""
-        return Posterior(self.mean.copy(), self.covariance.copy(), self.sites.copy())
+        return Posterior(self.mean.copy(), self.root.copy(), self.sites.copy())
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +86,7 @@ class Draws:
     weights: Float64s
     noise: Float64s  # (S,), of an answer, in the model that the sample is from
     arm: Int64s
-    upper: NDArray[np.float32]  # (K,), what the utility of an arm is below in 95 % of the samples
+    upper: Float64s  # (K,), what the utility of an arm is below in 95 % of the samples
 
 
 @dataclass(eq=False)
@@ -220,8 +227,7 @@ class BayesDuel(Engine):
         """Noise, lapse rate and band of ties of everyone who has answered, over the bank."""
         self._mend()
         weight, belief = self._model_weights(), self._learnt
-        numbers = np.stack([self._rater_numbers(m) for m in range(weight.size)])
-        each = np.einsum("m,mri->ri", weight, numbers)
+        each = np.einsum("m,mri->ri", weight, self._rater_numbers())
         names = ("noise", "lapse", "band")
         return {
             name: dict(zip(names, each[number].tolist(), strict=True))
@@ -299,8 +305,11 @@ class BayesDuel(Engine):
         if self._start is None:
             features = features_of(self.source)
             self._values, self._mixing = features.values, features.mixing
-            self._rough = features.values.astype(np.float32)
             self._models = _bank(features)
+            self._rough = [
+                np.ascontiguousarray(features.values[:, columns], dtype=np.float32)
+                for columns, _ in self._models.values()
+            ]
             self._start = self._before()
         return self._start.copy()
 
@@ -319,9 +328,9 @@ class BayesDuel(Engine):
             size = seen[1].size
             posterior = Posterior(np.zeros(size), np.eye(size), sites)
             direction, work = np.empty((2, size))
-            for (winner, loser), site in zip(lesson.arms, sites, strict=True):
-                kernels.difference(self._values, *seen, winner, loser, direction)
-                kernels.change_site(posterior.mean, posterior.covariance, direction, site, work)
+            for n in np.argsort(-sites[:, 0], kind="stable"):  # never less than nothing is known
+                kernels.difference(self._values, *seen, *lesson.arms[n], direction)
+                kernels.change_site(posterior.mean, posterior.root, direction, *sites[n], work)
             posteriors.append(posterior)
         kinds = np.full(len(lesson.arms), kernels.FIXED, dtype=np.int64)
         evidence = lesson.evidence * self.prior_weight
@@ -359,39 +368,25 @@ class BayesDuel(Engine):
         count = belief.kinds.size
         keep = (1.0 - self.forgetting) ** np.arange(count - 1.0, -1.0, -1.0)
         again = max(_REFRESHED, count // _REFRESHED)
-        for m, (posterior, seen) in enumerate(
-            zip(belief.posteriors, self._models.values(), strict=True)
-        ):
-            self._foresee(belief.grid[rater, m], posterior, seen, winner, loser, kind)
+        bank = [*zip(belief.posteriors, self._models.values(), strict=True)]
+        for m, (posterior, seen) in enumerate(bank):
+            kernels.foresee(self._values, *seen, winner, loser, kind, posterior.mean,
+                            posterior.root, _GRID, belief.grid[rater, m])  # fmt: skip
+        numbers = self._rater_numbers()
+        for (posterior, seen), who in zip(bank, numbers[:, belief.who], strict=True):
             posterior.sites = np.concatenate((posterior.sites, np.zeros((1, 2))))
-            who = np.ascontiguousarray(self._rater_numbers(m)[belief.who])
             answers = belief.arms, belief.kinds, who, keep, posterior.sites
             for begin, several in ((count - 1, 1), (belief.turn, min(again, count))):
                 kernels.refresh(begin, several, self._values, *seen, *answers, posterior.mean,
-                                posterior.covariance)  # fmt: skip
+                                posterior.root)  # fmt: skip
         belief.turn = (belief.turn + again) % count
 
-    def _foresee(
-        self,
-        grid: Float64s,
-        posterior: Posterior,
-        seen: tuple[Int64s, Float64s],
-        winner: int,
-        loser: int,
-        kind: int,
-    ) -> None:
-        """Weigh noise, lapse rate and band by how probable they made the answer, in place."""
-        direction, work = np.empty((2, seen[1].size))
-        kernels.difference(self._values, *seen, winner, loser, direction)
-        mean, variance = kernels.predict(posterior.mean, posterior.covariance, direction, work)
-        kernels.weigh(grid, _GRID, mean, variance, kind)
-
-    def _rater_numbers(self, model: int) -> Float64s:
-        """Return noise, lapse rate and band of every rater, (raters, 3), as a model sees them."""
-        weight = _normalised(self._learnt.grid[:, model])
-        noise = np.exp(np.einsum("rg,g->r", weight, np.log(_GRID[:, 0])))
-        others = np.einsum("rg,gi->ri", weight, _GRID[:, 1:])
-        return np.concatenate((noise[:, None], others), axis=1)
+    def _rater_numbers(self) -> Float64s:
+        """Return noise, lapse rate and band, (models, raters, 3), as each model sees them."""
+        weight = _normalised(self._learnt.grid)
+        numbers = np.einsum("rmg,gi->mri", weight, _GRID_LOG)
+        numbers[..., 0] = np.exp(numbers[..., 0])
+        return numbers
 
     # -- questions ------------------------------------------------------------------------------
 
@@ -443,40 +438,43 @@ class BayesDuel(Engine):
         return belief.draws
 
     def _draw(self, free: NDArray[np.bool_]) -> Draws:
-        weights, noise = self._sampled(self._rng(_SAMPLED), SAMPLES)
-        upper, arm = np.empty(free.size, dtype=np.float32), np.empty(SAMPLES, dtype=np.int64)
-        kernels.best_arms(self._rough, weights.astype(np.float32), free, upper, arm)
-        return Draws(self._course.step, weights, noise, arm, upper)
-
-    def _sampled(self, rng: np.random.Generator, count: int) -> tuple[Float64s, Float64s]:
-        """Return ``count`` weight vectors (F, S) over all features, and the noise of each.
-
-        With prior noise y and noise e of every answer, w = m + V (y + sum_t sqrt(tau_t) e_t d_t)
-        has mean m and covariance V, without a root of V, whose rows would depend on a basis.
-        """
+        weights, models = self._sampled(self._rng(_SAMPLED), SAMPLES)
+        total, square = np.zeros((2, free.size))
+        arm = np.empty(SAMPLES, dtype=np.int64)
+        for m, (columns, _) in enumerate(self._models.values()):
+            mine = np.flatnonzero(models == m)
+            if mine.size:
+                own = np.ascontiguousarray(weights[columns[:, None], mine], dtype=np.float32)
+                found = np.empty(mine.size, dtype=np.int64)
+                kernels.best_arms(self._rough[m], own, free, found, total, square)
+                arm[mine] = found
+        mean = total / SAMPLES
+        upper = mean + _UPPER * np.sqrt(np.maximum(square / SAMPLES - mean**2, 0.0))
         belief = self._learnt
         last = belief.who[-1] if belief.who.size else belief.rater
+        noise = self._rater_numbers()[models, last, 0]
+        return Draws(self._course.step, weights, noise, arm, np.where(free, upper, -np.inf))
+
+    def _sampled(self, rng: np.random.Generator, count: int) -> tuple[Float64s, Int64s]:
+        """Return ``count`` weight vectors (F, S) over all features, and the model of each."""
         places = (np.arange(count) + rng.random()) / count
         edges = np.cumsum(self._model_weights())[:-1]
         shares = np.searchsorted(edges, places)[rng.permutation(count)]
         axes = rng.standard_normal((self._mixing.shape[0], count))
         base = np.empty((self._values.shape[1], count))
         kernels.mix(self._mixing, axes, base)
-        fates = rng.standard_normal((belief.kinds.size, count))
-        out, noise = np.zeros((self._values.shape[1], count)), np.empty(count)
+        out = np.zeros((self._values.shape[1], count))
         for m, (posterior, (columns, scale)) in enumerate(
-            zip(belief.posteriors, self._models.values(), strict=True)
+            zip(self._learnt.posteriors, self._models.values(), strict=True)
         ):
             mine = np.flatnonzero(shares == m)
             if not mine.size:
                 continue
             start = np.ascontiguousarray(base[columns[:, None], mine])
-            pull = np.sqrt(posterior.sites[:, :1]) * fates[:, mine]
-            kernels.sample(self._values, columns, scale, belief.arms, pull, start, posterior.mean,
-                           posterior.covariance)  # fmt: skip
-            out[columns[:, None], mine] = scale[:, None] * start
-            noise[mine] = self._rater_numbers(m)[last, 0]
-        return out, noise
+            found = np.empty_like(start)
+            kernels.sample(posterior.mean, posterior.root, start, found)
+            out[columns[:, None], mine] = scale[:, None] * found
+        return out, shares
 
     def _gaps(self) -> Float64s:
         """Return P(best of a sample beats `best`) - 1/2, by the utilities of the sample, (S,)."""
@@ -512,7 +510,7 @@ class BayesDuel(Engine):
         )
         for weight, posterior, (columns, scale) in bank:
             own = np.ascontiguousarray(rows[:, columns] * scale)
-            kernels.variances(own, posterior.covariance, np.empty(scale.size), part)
+            kernels.variances(own, posterior.root, np.empty(scale.size), part)
             centre = np.einsum("kf,f->k", own, posterior.mean)
             mean += weight * centre
             square += weight * (part + centre**2)

@@ -106,12 +106,12 @@ def test_expectation_propagation_agrees_with_long_chains() -> None:
     kinds = np.where(np.abs(gap) < 0.3, kernels.TIE, kernels.WIN)
     arms = np.where((gap < 0.0)[:, None], arms[:, ::-1], arms)
     rater = (0.7, 0.05, 0.3)
-    mean, covariance, sites = np.zeros(4), np.eye(4), np.zeros((30, 2))
+    mean, root, sites = np.zeros(4), np.eye(4), np.zeros((30, 2))
     seen = np.arange(4), np.ones(4)
     told = arms, kinds, np.tile(rater, (30, 1)), np.ones(30), sites
-    kernels.refresh(0, 30 * 50, x, *seen, *told, mean, covariance)
+    kernels.refresh(0, 30 * 50, x, *seen, *told, mean, root)
     expected, deviation = walked(x, arms, kinds, rater)
-    found = np.sqrt(np.einsum("kf,fg,kg->k", x, covariance, x))
+    found = np.sqrt(((x @ root) ** 2).sum(axis=1))
     assert np.abs(x @ mean - expected).max() < 0.05 * np.abs(expected).max()
     assert np.abs(found / deviation - 1.0).max() < 0.05
 
