@@ -190,6 +190,12 @@ class Whole:
         tree.fill_r(p, p + 1, self.tables, self.all, *one, first, out)
         return out.reshape(-1)
 
+    def block_tops(self, vectors: tuple[Floats, Floats]) -> NDArray[np.float32]:
+        """Return for each of n arms what no r in a block is above, (n, P): almost always its top."""
+        tops = np.empty((len(vectors[0]), len(self.space.heads.kind)), dtype=np.float32)
+        _parallel.run_ranges(tree.fill_largest, tops.shape[1], self.tables, *vectors, tops)
+        return tops
+
     def nearest(
         self, polarity: NDArray[np.int8], count: int
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
@@ -200,19 +206,26 @@ class Whole:
         """
         vectors = self.vectors(polarity[None])
         blocks = len(self.space.heads.kind)
-        largest = np.empty(blocks, dtype=np.float32)
-        _parallel.run_ranges(tree.fill_largest, blocks, self.tables, *vectors, largest)
+        (largest,) = self.block_tops(vectors)
         few = min(count, blocks)
         least = np.partition(largest, blocks - few)[blocks - few] if count <= blocks else -2.0
+        rows, r = self._at_least(vectors, largest, least)
+        if len(rows) < count:  # leaves that do not count have stood for some
+            rows, r = self._at_least(vectors, largest, -2.0)
+        order = np.argsort(-r, kind="stable")[:count]
+        return rows[order], r[order]
+
+    def _at_least(
+        self, vectors: tuple[Floats, Floats], largest: NDArray[np.float32], least: float
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Return the rows, ascending, whose r with the first arm is at least ``least``; and r."""
         rows, r = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.float32)]
         for p in np.flatnonzero(largest >= least):
             values = self.block(vectors, int(p))
             chosen = np.flatnonzero(values >= least)
             rows.append(self.space.offsets[p] + chosen)
             r.append(values[chosen])
-        every, values = np.concatenate(rows), np.concatenate(r)
-        order = np.argsort(-values, kind="stable")[:count]
-        return every[order], values[order]
+        return np.concatenate(rows), np.concatenate(r)
 
 
 @dataclass(eq=False)
