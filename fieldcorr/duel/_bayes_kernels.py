@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 Float64s = NDArray[np.float64]
 Float32s = NDArray[np.float32]
 Int64s = NDArray[np.int64]
+Floats = Float64s | Float32s
 Bools = NDArray[np.bool_]
 
 WIN, TIE, FIXED = 0, 1, 2  # what a site stands for; a fixed one is never changed
@@ -237,13 +238,13 @@ def best_arms(
 
 
 @_fast
-def best_mean(features: Float64s, weights: Float64s, active: Bools) -> int:
+def best_mean(features: Floats, weights: Floats, active: Bools) -> int:
     """Return the active arm with the largest utility for one weight vector (F,)."""
     arm = -1
     top = -np.inf
     for k in range(features.shape[0]):
         if active[k]:
-            total = 0.0
+            total = weights[0] * 0
             for f in range(features.shape[1]):
                 total += features[k, f] * weights[f]
             if total > top:
@@ -256,34 +257,39 @@ def best_mean(features: Float64s, weights: Float64s, active: Bools) -> int:
 def _entropy(p: float) -> float:
     if p <= 1e-12 or p >= 1.0 - 1e-12:
         return 0.0
-    return -p * math.log(p) - (1.0 - p) * math.log(1.0 - p)
+    return -(p * math.log(p) + (1.0 - p) * math.log(1.0 - p))
 
 
 @_jit
 def information(
-    utility: Float64s, noise: Float64s, group: Int64s, first: int, score: Float64s
+    features: Float64s,
+    columns: Int64s,
+    scale: Float64s,
+    arms: Int64s,
+    weight: float,
+    noise: float,
+    mean: Float64s,
+    root: Float64s,
+    score: Float64s,
 ) -> None:
-    """Write to ``score`` (C,) what a duel of ``first`` with a later one says about the best arm.
+    """Add to ``score`` (C, C) of each pair ``weight`` times what its answer says about utilities.
 
-    That is the mutual information of the answer and the group of a sample. ``utility`` (C, S) is of
-    C candidates in S samples, ``group`` (S,) ascends from 0.
+    That is the mutual information, with the entropy of Phi as exp(-x^2 / (pi log 2)) log 2 (Houlsby
+    and others 2011, Bayesian active learning by disagreement).
     """
-    samples = noise.size
-    for c in range(first + 1, utility.shape[0]):
-        total = 0.0
-        within = 0.0
-        own = 0.0
-        members = 0
-        for s in range(samples):
-            p = _below((utility[first, s] - utility[c, s]) / noise[s])
-            total += p
-            own += p
-            members += 1
-            if s + 1 == samples or group[s + 1] != group[s]:
-                within += members * _entropy(own / members)
-                own = 0.0
-                members = 0
-        score[c] = _entropy(total / samples) - within / samples
+    direction = np.empty(columns.size)
+    inward = np.empty(columns.size)
+    wide = 0.5 * math.pi * math.log(2.0)
+    for i in range(arms.size):
+        for j in range(i + 1, arms.size):
+            difference(features, columns, scale, arms[i], arms[j], direction)
+            mu, variance = predict(mean, root, direction, inward)
+            mu /= noise
+            variance /= noise * noise
+            doubt = _entropy(_below(mu / math.sqrt(1.0 + variance)))
+            spread = variance + wide
+            known = math.log(2.0) * math.sqrt(wide / spread) * math.exp(-0.5 * mu * mu / spread)
+            score[i, j] += weight * (doubt - known)
 
 
 @_fast

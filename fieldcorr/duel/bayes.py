@@ -34,15 +34,27 @@ BANK: Mapping[str, Mapping[str, float]] = {
 """Prior variance that each model of the bank gives to the groups of features."""
 
 SAMPLES = 128
-"""Posterior samples behind every question and every statement about the best arm."""
+"""Posterior samples behind every statement about the best arm."""
+
+TRIED = 8
+"""Posterior samples behind a question."""
 
 CANDIDATES = 4
-"""Arms among which the pair is chosen: more learn a linear utility faster, fewer any other."""
+"""Arms among which a pair is chosen that tells most about a linear utility."""
+
+LINEAR = ("field", "current")
+"""Models of the bank in which every answer tells about all arms, however far from it."""
+
+DARING = 0.5
+"""Part of its deviation with which a sample of a model that is not linear departs from its mean.
+
+With all of it, the many corners nobody has looked at take up the few hundred questions there are.
+"""
 
 _REFRESHED = 10
 _PATIENCE = 10.0
 _UPPER = 1.64  # standard deviations: 95 % of a normal are below
-_SAMPLED, _SIDES = 0, 1  # streams of random numbers
+_SAMPLED, _SIDES, _TRIED = 0, 1, 2  # streams of random numbers
 
 NOISE = np.sqrt([0.125, 0.25, 0.5, 1.0, 2.0])
 LAPSE = np.array([0.0, 0.05, 0.15, 0.4, 0.9])
@@ -296,7 +308,7 @@ class BayesDuel(Engine):
         pairs, free = [first], self._active.copy()
         while len(pairs) < size:
             free[list(pairs[-1])] = False
-            pairs.append(self._informative(free))
+            pairs.append(self._chosen(free))
         return pairs
 
     # -- what an engine does --------------------------------------------------------------------
@@ -384,46 +396,74 @@ class BayesDuel(Engine):
     def _rater_numbers(self) -> Float64s:
         """Return noise, lapse rate and band, (models, raters, 3), as each model sees them."""
         weight = _normalised(self._learnt.grid)
-        numbers = np.einsum("rmg,gi->mri", weight, _GRID_LOG)
+        numbers: Float64s = np.einsum("rmg,gi->mri", weight, _GRID_LOG)
         numbers[..., 0] = np.exp(numbers[..., 0])
         return numbers
 
     # -- questions ------------------------------------------------------------------------------
 
     def _propose(self) -> tuple[int, int]:
-        """Return the likely pair whose answer says most about which arm is best.
+        """Return a pair of likely best arms.
 
         Sides are drawn: whoever always says "left" must not seem to agree with the belief.
         """
         previous = self._course.previous
         if self.chain and previous is not None and self._active[previous]:
-            return self._informative(self._active, previous)
-        pair = self._informative(self._active)
+            return self._chosen(self._active, previous)
+        pair = self._chosen(self._active)
         return pair if self._rng(_SIDES).random() < 0.5 else pair[::-1]
 
-    def _informative(self, free: NDArray[np.bool_], first: int | None = None) -> tuple[int, int]:
-        """Return the most informative pair of a few free arms that were best in a sample."""
-        draws = self._drawn() if free is self._active else self._draw(free)
-        arms = self._candidates(draws, free, first)
-        order = np.argsort(draws.arm, kind="stable")
-        utility = np.einsum("cf,fs->cs", self._values[arms], draws.weights[:, order])
-        score = np.full((len(arms) if first is None else 1, len(arms)), -1.0)
-        for row, line in enumerate(score):
-            kernels.information(utility, draws.noise[order], draws.arm[order], row, line)
-        left, right = np.unravel_index(np.argmax(score), score.shape)
-        return int(arms[left]), int(arms[right])
+    def _chosen(self, free: NDArray[np.bool_], first: int | None = None) -> tuple[int, int]:
+        """Return two free arms: the best mean and the best of a sample, or what tells more.
 
-    def _candidates(self, draws: Draws, free: NDArray[np.bool_], first: int | None) -> Int64s:
-        """Return ``first``, the best arm by its mean, and those of the samples, up to a number."""
-        leading, weights = [] if first is None else [first], self._mean_weights()
+        In a linear model a pair anywhere tells about all arms, so the most informative of a few is
+        asked as often as the model is believed; in others one learns where one looks.
+        """
+        weights, wanted = self._mean_weights(), 2
+        arms = [] if first is None else [first]
         if np.abs(weights).max() > 1e-9:  # else all means are equal, and rounding would choose
-            leading.append(kernels.best_mean(self._values, weights, free))
-        arms = [*dict.fromkeys([*leading, *draws.arm.tolist()])]
+            arms.append(kernels.best_mean(self._values, weights, free))
+        samples, models = self._sampled(self._rng(_TRIED), TRIED)
+        names = [*self._models]
+        if names[models[0]] in LINEAR:
+            wanted = CANDIDATES
+        for model, sample in zip(models, samples.T, strict=True):
+            if len(set(arms)) < wanted:
+                arms.append(self._best_of(names[model], sample, free))
+        arms = [*dict.fromkeys(arms)]
         if len(arms) < 2:  # all samples agree: let the runner-up have a chance
             others = free.copy()
             others[arms] = False
             arms.append(kernels.best_mean(self._values, weights, others))
-        return np.array(arms[:CANDIDATES])
+        if len(arms) == 2:
+            return int(arms[0]), int(arms[1])
+        return self._telling(np.array(arms), fixed=first is not None)
+
+    def _best_of(self, name: str, weights: Float64s, free: NDArray[np.bool_]) -> int:
+        """Return the best arm of a sample, with the features that its model has."""
+        model, (columns, scale) = [*self._models].index(name), self._models[name]
+        own = weights[columns]
+        if name not in LINEAR:
+            mean = scale * self._learnt.posteriors[model].mean
+            own = mean + DARING * (own - mean)
+        return int(kernels.best_mean(self._rough[model], own.astype(np.float32), free))
+
+    def _telling(self, arms: Int64s, *, fixed: bool) -> tuple[int, int]:
+        """Return the pair whose answer says most about its utilities; the first may be fixed."""
+        score, numbers = np.zeros((arms.size, arms.size)), self._rater_numbers()
+        for m, weight in enumerate(self._model_weights()):
+            posterior, seen = self._learnt.posteriors[m], [*self._models.values()][m]
+            noise = numbers[m, self._asked, 0]
+            kernels.information(self._values, *seen, arms, weight, noise, posterior.mean,
+                                posterior.root, score)  # fmt: skip
+        left, right = np.unravel_index(np.argmax(score[:1] if fixed else score), score.shape)
+        return int(arms[left]), int(arms[right])
+
+    @property
+    def _asked(self) -> int:
+        """The number of whoever answered last."""
+        belief = self._learnt
+        return int(belief.who[-1]) if belief.who.size else belief.rater
 
     def _rng(self, stream: int) -> np.random.Generator:
         return np.random.default_rng([self.seed, self._course.step, stream])
@@ -450,9 +490,7 @@ class BayesDuel(Engine):
                 arm[mine] = found
         mean = total / SAMPLES
         upper = mean + _UPPER * np.sqrt(np.maximum(square / SAMPLES - mean**2, 0.0))
-        belief = self._learnt
-        last = belief.who[-1] if belief.who.size else belief.rater
-        noise = self._rater_numbers()[models, last, 0]
+        noise = self._rater_numbers()[models, self._asked, 0]
         return Draws(self._course.step, weights, noise, arm, np.where(free, upper, -np.inf))
 
     def _sampled(self, rng: np.random.Generator, count: int) -> tuple[Float64s, Int64s]:
