@@ -61,6 +61,16 @@ class Survivors:
     ) -> "Survivors":
         """Rank the active arms by estimate, then by count, then by number; arrays (K,)."""
         arm = np.flatnonzero(active)
-        order = np.lexsort((arm, -count[arm], -estimate[arm]))
-        arm = arm[order]
-        return cls(arm, estimate[arm], count[arm], radius[arm])
+        return cls.sorted(arm, estimate[arm], count[arm], radius[arm])
+
+    @classmethod
+    def sorted(
+        cls,
+        arm: NDArray[np.int64],
+        estimate: NDArray[np.float64],
+        count: NDArray[np.float64],
+        radius: NDArray[np.float64],
+    ) -> "Survivors":
+        """Rank some arms by estimate, then by count, then by number; arrays (n,)."""
+        order = np.lexsort((arm, -count, -estimate))
+        return cls(arm[order], estimate[order], count[order], radius[order])

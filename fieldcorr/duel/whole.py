@@ -181,6 +181,4 @@ def _merged(one: Survivors, other: Survivors) -> Survivors:
     columns = (
         (getattr(table, name) for table in (one, other)) for name in Survivors.__match_args__
     )
-    arm, estimate, count, radius = map(np.concatenate, map(list, columns))
-    order = np.lexsort((arm, -count, -estimate))
-    return Survivors(arm[order], estimate[order], count[order], radius[order])
+    return Survivors.sorted(*map(np.concatenate, map(list, columns)))

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 from build_meshes import SIZES
+
 from fieldcorr import CorrDuel, build_mesh, load_model, open_store, precompute, write_mesh
 from fieldcorr.batch import plan
 from fieldcorr.correlation import _tree_kernels as tree
