@@ -174,8 +174,7 @@ class Whole:
 
         Blocks are visited from the best on, as long as they can hold a better one.
         """
-        size = float(np.sqrt((weights**2).sum())) or 1.0
-        vectors = self.directions((self.root * weights / size).sum(axis=1)[None])
+        vectors = self._direction(weights)
         (tops,) = self.block_tops(vectors)
         top, found = -2.0, -1
         for p in np.lexsort((np.arange(len(tops)), -tops)):
@@ -188,6 +187,14 @@ class Whole:
                 found = row if best > top or found < 0 else min(found, row)
                 top = float(best)
         return found
+
+    def along(self, weights: Floats) -> NDArray[np.float32]:
+        """Return z . w / |w| of all configurations, (K,)."""
+        return np.asarray(self._filled(self._direction(weights), self.all)[0])
+
+    def _direction(self, weights: Floats) -> tuple[Floats, Floats]:
+        size = float(np.sqrt((weights**2).sum())) or 1.0
+        return self.directions((self.root * weights / size).sum(axis=1)[None])
 
     # -- r ----------------------------------------------------------------------------------------
 
@@ -211,8 +218,10 @@ class Whole:
 
     def r(self, polarity: NDArray[np.int8], members: tree.Members) -> NDArray[np.float32]:
         """Return r (n, M) of arms (n, E) with members."""
-        vectors = self.vectors(polarity)
-        out = np.empty((len(polarity), int(members.offsets[-1])), dtype=np.float32)
+        return self._filled(self.vectors(polarity), members)
+
+    def _filled(self, vectors: tuple[Floats, Floats], members: tree.Members) -> NDArray[np.float32]:
+        out = np.empty((len(vectors[0]), int(members.offsets[-1])), dtype=np.float32)
         blocks = len(members.offsets) - 1
         _parallel.run_ranges(tree.fill_r, blocks, self.tables, members, *vectors, 0, out)
         return out

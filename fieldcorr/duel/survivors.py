@@ -37,6 +37,10 @@ class Survivors:
     def __iter__(self) -> Iterator[Survivor]:
         return (self[rank] for rank in range(len(self)))
 
+    def holds(self, arm: int) -> bool:
+        """Tell whether an arm is in the set."""
+        return bool((self.arm == arm).any())
+
     @overload
     def __getitem__(self, rank: int) -> Survivor: ...
 

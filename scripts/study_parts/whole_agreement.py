@@ -130,7 +130,7 @@ def duels_agree(whole: Store, duels: int) -> tuple[int, bool]:
     """
     source = whole.source
     rng, wanted = np.random.default_rng(5), np.random.default_rng(6).standard_normal(16)
-    engine = CorrDuel(whole, horizon=duels, seed=1, patience=0)
+    engine = CorrDuel(whole, horizon=duels + 1, seed=1, patience=0)
     dense = Dense(engine, source)
     for number in range(duels):
         pair = engine.ask()
@@ -145,11 +145,11 @@ def duels_agree(whole: Store, duels: int) -> tuple[int, bool]:
             ):
                 np.testing.assert_array_equal(own, other[dense.active])
     left, wins, plays = len(engine.survivors), *map(np.copy, _bits(engine))
-    if not engine.done:
-        engine.tell(*engine.ask())
-        engine.undo()
+    engine.tell(*engine.ask())
+    changed = not np.array_equal(plays, _bits(engine)[1])
+    engine.undo()
     undone = np.array_equal(wins, _bits(engine)[0]) and np.array_equal(plays, _bits(engine)[1])
-    return left, undone and np.array_equal(engine._active, dense.active)
+    return left, changed and undone and np.array_equal(engine._active, dense.active)
 
 
 def _bits(engine: CorrDuel) -> tuple[Any, Any]:
