@@ -49,7 +49,7 @@ def test_the_best_of_a_direction_is_brute_force(source: WholeSource, share: floa
         found = arms.best(weights, free)
         assert free[found]
         assert utility[found] == pytest.approx(utility.max(), abs=1e-6)
-    assert arms.best(weights, np.zeros(len(z), dtype=np.bool_)) == -1
+    assert arms.best(np.ones(z.shape[1]), np.zeros(len(z), dtype=np.bool_)) == -1
 
 
 def test_it_finds_what_is_wanted(source: WholeSource) -> None:
