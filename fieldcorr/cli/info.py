@@ -26,7 +26,7 @@ def command(
     changes: SetOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show what a store holds, or how many configurations a model would give.
+    """Show what a store holds, or what a model would give.
 
     \b
     Examples:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from fieldcorr.duel.simulate import Player
     from fieldcorr.duel.worlds import World
 
-HELP = """Try the duel on simulated preferences: the paper's experiment, or a store.
+HELP = """Try engines on simulated preferences.
 
 \b
 Examples:
@@ -120,10 +120,11 @@ def paper(
     threads: ThreadsOption = None,
     dask: DaskOption = None,
 ) -> None:
-    """Repeat the paper's simulation: a Gaussian process on a grid, five algorithms.
+    """Repeat the paper's simulation with five algorithms.
 
-    CorrDuel (all dominated arms removed, history kept), Beat-the-Mean, RUCB, Sparring with UCB1,
-    and CorrDuel exactly as printed. The paper has 10 000 trials of 100 duels on 50 x 50 points.
+    Utilities are Gaussian processes on a grid. The algorithms are CorrDuel (all dominated arms
+    removed, history kept), Beat-the-Mean, RUCB, Sparring with UCB1, and CorrDuel exactly as
+    printed. The paper has 10 000 trials of 100 duels on 50 x 50 points.
 
     \b
     Examples:
@@ -171,7 +172,7 @@ def store_command(
     threads: ThreadsOption = None,
     dask: DaskOption = None,
 ) -> None:
-    """Play on the configurations of a store, with random utilities over them.
+    """Play on the configurations of a store, with random utilities.
 
     Utilities have mean 0 and standard deviation --amplitude over the configurations: linear in the
     field (magnitude: its absolute value), Gaussian processes (smooth, matern), six bumps, linear in
