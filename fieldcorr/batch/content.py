@@ -81,3 +81,13 @@ def lead_field_values(model: Model, field: LeadField, *, slim: bool) -> dict[str
         "/mesh/tags": field.mesh.cell_tags,
         "/mesh/tissues": field.mesh.tissues,
     }
+
+
+def companion_values(model: Model, field: LeadField | None) -> dict[str, Any]:
+    """Return what error bars of single pairs need; nothing without a companion, or for |E|."""
+    if field is None or model.measure.kind == "magnitude":
+        return {}
+    return {
+        "/leadfield/companion_gram": field.gram_of(model.measure.kind),
+        "/leadfield/companion_admittance": field.admittance,
+    }

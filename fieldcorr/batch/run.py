@@ -16,7 +16,7 @@ from typing import Any
 from fieldcorr._parallel import available_threads
 from fieldcorr._parallel import threads as kernel_threads
 from fieldcorr.batch.cache import Cache, code_hash, default_folder
-from fieldcorr.batch.content import lead_field_values, texts
+from fieldcorr.batch.content import companion_values, lead_field_values, texts
 from fieldcorr.batch.embed import (
     Floats,
     Signs,
@@ -223,6 +223,7 @@ class Batch:
                     identities |= direct_defect(self.model, solved.order_one, sample)
         return {
             **lead_field_values(self.model, solved.main, slim=self.slim),
+            **companion_values(self.model, solved.companion),
             **texts(
                 self.model,
                 self.options,

@@ -21,13 +21,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fieldcorr.correlation.numbers import whole_number
+from fieldcorr.correlation.numbers import real_number, whole_number
 from fieldcorr.errors import ConfigurationError, StoreError
 from fieldcorr.store.file import StoreFile
+from fieldcorr.store.layout import RECORDS
 from fieldcorr.store.lazy import LazyRows
 
 if TYPE_CHECKING:
     from fieldcorr.configurations.space import ProductSpace
+    from fieldcorr.correlation.ensemble import Ensemble
+    from fieldcorr.correlation.error_bars import ErrorBars
     from fieldcorr.correlation.sources import CorrelationSource
     from fieldcorr.correlation.tiles import PackedEmbedding
     from fieldcorr.correlation.whole import WholeSource
@@ -101,6 +104,11 @@ class Store(StoreFile):
     def has_fields(self) -> bool:
         """Whether mesh and nodal lead fields are stored (not in a slim store)."""
         return "mesh" in self.families
+
+    @property
+    def has_sweep(self) -> bool:
+        """Whether r is the mean over the samples of a sweep, which are stored too."""
+        return "sweep" in self.families
 
     @property
     def nnz(self) -> int:
@@ -193,6 +201,52 @@ class Store(StoreFile):
         """(E, E) S."""
         return self.array("/leadfield/admittance")
 
+    @cached_property
+    def ensemble(self) -> "Ensemble":
+        """The samples of the sweep that r is the mean of."""
+        from fieldcorr.correlation.ensemble import Drive, Ensemble
+
+        if not self.has_sweep:
+            raise StoreError(
+                f"{self.path}: has no samples of what is not known exactly: "
+                '"fieldcorr precompute --sweep" makes a store that has'
+            )
+        texts = self._texts("/sweep/drive")
+        drives = [Drive(**self.drive_record(text, "/sweep/drive")) for text in texts]
+        arrays = (self.array(f"/sweep/{name}") for name in ("gram", "admittance"))
+        return Ensemble(self.polarity, *arrays, drives, self._sample_weights())
+
+    def drive_record(self, text: str, where: str) -> dict[str, Any]:
+        """Return a drive from its JSON text, or say that there is none in it."""
+        return dict(self.parsed(text, where, RECORDS["settings"]["drive"]))
+
+    def _sample_weights(self) -> NDArray[np.float64]:
+        weight = self.array("/sweep/weight")
+        if not ((weight >= 0.0).all() and abs(float(weight.sum()) - 1.0) < 1e-9):
+            raise StoreError(f"{self.path}: /sweep/weight is not positive with a sum of 1")
+        return weight
+
+    @cached_property
+    def _error_bars(self) -> "ErrorBars":
+        from fieldcorr.correlation.ensemble import Drive, Ensemble
+        from fieldcorr.correlation.error_bars import ErrorBars
+
+        if "companion" not in self.families:
+            raise StoreError(
+                f"{self.path}: has no error bars of r: it was made without a companion mesh, "
+                "without an estimate, for the measure |E|, or by a version that kept none"
+            )
+        if self.is_whole:
+            raise StoreError(f"{self.path}: error bars of r need configurations that are listed")
+        names = ("", "companion_")
+        gram, admittance = (
+            np.stack([self.array(f"/leadfield/{name}{what}") for name in names])
+            for what in ("gram", "admittance")
+        )
+        drives = 2 * [Drive(**self.record("settings")["drive"])]
+        both = Ensemble(self.polarity, gram, admittance, drives, np.full(2, 0.5))
+        return ErrorBars(*both.embeddings)
+
     # -- configurations ---------------------------------------------------------------------------
 
     @cached_property
@@ -269,15 +323,39 @@ class Store(StoreFile):
             )
         return r
 
+    def r_error(self, i: int) -> NDArray[np.float32]:
+        """Return the discretisation error bars of r of configuration i with everyone, (K,).
+
+        They say how far the mesh may have moved r of the model as it is, and nothing about what is
+        not known of the patient: that is :meth:`r_spread`.
+        """
+        return self._error_bars.row(self.checked_row(i)).astype(np.float32)
+
+    def r_spread(self, i: int) -> NDArray[np.float32]:
+        """Return the standard deviation of r of configuration i over the sweep's samples, (K,)."""
+        return self.ensemble.spread(self.checked_row(i)).astype(np.float32)
+
     def neighbours(
-        self, i: int, *, top: int | None = None
+        self, i: int, *, top: int | None = None, sure: float | None = None
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Return the neighbours of configuration i, ascending, and their r.
 
         Those that are stored; where configurations are not listed, all with r > 0. With ``top``
-        only so many, those of largest r.
+        only so many, those of largest r. With ``sure`` only those whose r is above the store's
+        threshold with at least that probability, over the samples of the store's sweep.
         """
-        number = self.checked_row(i)
+        indices, r = self._neighbours(self.checked_row(i), top)
+        if sure is None:
+            return indices, r
+        share = real_number(sure, f"{self.path}: sure", ConfigurationError)
+        if not 0.0 <= share <= 1.0:
+            raise ConfigurationError(f"{self.path}: sure = {share:g}: must be between 0 and 1")
+        kept = self.ensemble.above(i, self.threshold)[indices] >= share - 1e-12
+        return indices[kept], r[kept]
+
+    def _neighbours(
+        self, number: int, top: int | None
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         if not self.is_whole:
             indices, r = self.neighbour_rows(number, number + 1)
         elif top is None:
@@ -345,15 +423,22 @@ class Store(StoreFile):
                 return self.source.whole.nearest(polarity, count)
         if self.is_whole:
             return self.source.nearest(number, count)
-        r = self.row(number) if number >= 0 else self._r_of(self.currents_of(configuration))
+        r = self.row(number) if number >= 0 else self._r_of(configuration)
         order = np.argsort(-r, kind="stable")
         best = order[order != number][:count]
         return best, r[best]
 
-    def _r_of(self, current: NDArray[np.float64]) -> NDArray[np.float32]:
-        """Return r of contact currents (E,) with every row, from the Gram matrix."""
+    def _r_of(self, configuration: int | str) -> NDArray[np.float32]:
+        """Return r of a configuration that is no row with every row, from the Gram matrix."""
         if self.record("settings")["measure"]["kind"] == "magnitude":
             raise ConfigurationError(f"{self.path}: r of |E| is known for the rows of a store only")
+        if self.has_sweep:
+            from fieldcorr.configurations.text import parse_configuration
+
+            polarity = parse_configuration(str(configuration), self.contact_names)
+            rows = self.ensemble.rows_of(polarity)
+            return np.asarray(self.ensemble.weight @ rows, dtype=np.float32)
+        current = self.currents_of(configuration)
         every, lead = self.current, self.gram @ current
         norms = np.sqrt(np.einsum("ke,ef,kf->k", every, self.gram, every) * (current @ lead))
         return np.asarray(np.clip(every @ lead / norms, -1.0, 1.0), dtype=np.float32)
