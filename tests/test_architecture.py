@@ -22,6 +22,7 @@ PIPELINE = (
     "files",
     "progress",
     "_parallel",
+    "cluster",
     "elements",
     "configurations.text",
     "layout",

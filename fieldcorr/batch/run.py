@@ -28,6 +28,7 @@ from fieldcorr.batch.embed import (
 )
 from fieldcorr.batch.fields import lead_field
 from fieldcorr.batch.plan import contacts_of, stores_matrix, unlisted_space
+from fieldcorr.cluster import Crew, workers
 from fieldcorr.configurations.rules import count, enumerate_configurations
 from fieldcorr.configurations.space import ProductSpace
 from fieldcorr.configurations.text import configuration_ids
@@ -53,6 +54,7 @@ def precompute(
     slim: bool = False,
     estimate: bool = True,
     cache: Path | None = None,
+    dask: str | None = None,
     progress: Progress = silent,
 ) -> Store:
     """Compute a store and open it.
@@ -81,14 +83,21 @@ def precompute(
         Estimate the error of r with a companion mesh and with elements of order 1.
     cache
         Folder for solved lead fields; by default that of the user.
+    dask
+        Who makes the blocks of rows: "local" for processes of their own, as many as ``threads``,
+        or the address of a dask scheduler. The result does not depend on it.
     progress
         Called with (stage, share done).
     """
     chosen = model if isinstance(model, Model) else load_model(model)
     options = checked_options(threshold, top_k, memory, threads)
-    with WorkFolder(Path(output), force=force) as folder:
+    with (
+        WorkFolder(Path(output), force=force) as folder,
+        workers(dask, count=threads, progress=progress) as crew,
+    ):
         fields = Cache(cache or default_folder(), fallback=folder.fields)
-        Batch(chosen, mesh, folder, options, slim, estimate, fields, progress).run()
+        others = crew if dask else None  # this process needs no files to pass blocks on
+        Batch(chosen, mesh, folder, options, slim, estimate, fields, progress, others).run()
     return open_store(output)
 
 
@@ -129,6 +138,7 @@ class Batch:
     estimate: bool
     cache: Cache
     progress: Progress
+    crew: Crew | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     _began: dict[str, float] = field(default_factory=dict)
 
@@ -154,6 +164,7 @@ class Batch:
             options=replace(self.options, matrix=stores_matrix(total)),
             key=code_hash(),
             run=self._run_record,
+            crew=self.crew,
             progress=self._timed,
         )
 

@@ -11,6 +11,7 @@ import typer
 from fieldcorr.cli._common import (
     DEFAULT_MODEL,
     CacheOption,
+    DaskOption,
     MeshOption,
     ModelArgument,
     SetOption,
@@ -62,6 +63,7 @@ def command(
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing store.")] = False,
     cache: CacheOption = None,
+    dask: DaskOption = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Count configurations and sizes; compute nothing.")
     ] = False,
@@ -77,6 +79,7 @@ def command(
       fieldcorr precompute my.toml --output my.h5 --memory 2G
       fieldcorr precompute --output my.h5 --set configurations.preset=up-to-two --force
       fieldcorr precompute --output big.h5 --set configurations.preset=up-to-four --threshold 0.9
+      fieldcorr precompute big.toml --output big.h5 --top-k 64 --dask tcp://head-node:8786
       fieldcorr precompute my.toml --dry-run
     """
     chosen = open_model(model, changes)
@@ -102,6 +105,7 @@ def command(
             slim=slim,
             estimate=not no_estimate,
             cache=cache,
+            dask=dask,
             progress=report,
         )
     with store:

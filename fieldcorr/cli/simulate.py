@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fieldcorr.cli._common import (
+    DaskOption,
     ThreadsOption,
     command_group,
     note,
@@ -117,6 +118,7 @@ def paper(
     plot: Plot = None,
     force: Force = False,
     threads: ThreadsOption = None,
+    dask: DaskOption = None,
 ) -> None:
     """Repeat the paper's simulation: a Gaussian process on a grid, five algorithms.
 
@@ -137,7 +139,7 @@ def paper(
     pairs = {"options": parse_pairs(option, delta=delta), "rater": parse_pairs(rater)}
     chosen = _merged(PAPER, settings, given, pairs)
     world = Grid(side=chosen["side"], length=chosen["length"], amplitude=chosen["amplitude"])
-    _play(world, chosen, threads, csv, plot, table)
+    _play(world, chosen, threads, csv, plot, table, dask)
 
 
 @group.command("store")
@@ -167,6 +169,7 @@ def store_command(
     plot: Plot = None,
     force: Force = False,
     threads: ThreadsOption = None,
+    dask: DaskOption = None,
 ) -> None:
     """Play on the configurations of a store, with random utilities over them.
 
@@ -181,6 +184,7 @@ def store_command(
       fieldcorr simulate store my.h5 --utility recruitment --engine BayesDuel --engine CorrDuel
       fieldcorr simulate store my.h5 --utility smooth --length 0.7 --trials 1000
       fieldcorr simulate store my.h5 --utility magnitude --horizon 200 --csv regret.csv
+      fieldcorr simulate store my.h5 --engine BayesDuel --trials 5000 --dask tcp://head-node:8786
     """
     from fieldcorr.duel.worlds import ElectrodeSpace
     from fieldcorr.store import open_store
@@ -199,7 +203,7 @@ def store_command(
     with open_store(store) as opened:
         shape = {key: chosen[key] for key in ("length", "amplitude")}
         world = ElectrodeSpace.of_store(opened, chosen["utility"], **shape)
-        _play(world, chosen, threads, csv, plot, table)
+        _play(world, chosen, threads, csv, plot, table, dask)
 
 
 def _merged(
@@ -255,9 +259,11 @@ def _play(
     csv: Path | None,
     plot: Path | None,
     table: Path | None,
+    dask: str | None,
 ) -> None:
     """Simulate with the chosen settings, show the table, write what was asked for."""
     from fieldcorr._parallel import available_threads
+    from fieldcorr.cluster import workers
     from fieldcorr.duel.export import write_rows
     from fieldcorr.duel.simulate import simulate
     from fieldcorr.duel.trials import Rater
@@ -269,16 +275,20 @@ def _play(
         if key not in (known := ("lapse", "ties", "drift", "habit")):
             raise DuelError(f"rater: {key} is not one of {', '.join(known)}")
     rater = Rater(noise=chosen["noise"], **chosen["rater"])
-    with progress() as report:
+    with (
+        progress() as report,
+        workers(dask, count=threads, progress=report) as crew,
+    ):
         taking_part = players(chosen["options"], chosen["engines"])
-        workers = threads or available_threads()
+        here = threads or available_threads()
         experiment = simulate(
             world,
             taking_part,
             **numbers,
             rater=rater,
-            threads=workers,
-            processes=workers,
+            threads=here,
+            processes=here,
+            crew=crew if dask else None,
             progress=report,
         )
     settings = experiment.settings
