@@ -38,6 +38,7 @@ PIPELINE = (
     "correlation",
     "store",
     "batch",
+    "sweep",
     "export",
     "duel",
     "verification",

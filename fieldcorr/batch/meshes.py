@@ -6,6 +6,7 @@ from dataclasses import asdict
 from functools import cache as remember
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,18 +23,17 @@ def built_mesh(model: Model, sizes: MeshSizes, cache: Cache) -> Mesh:
     if stored is None:
         mesh = build_mesh(model, sizes=sizes)
         arrays = {name: getattr(mesh, name) for name in _ARRAYS}
-        names = {name: list(getattr(mesh, name)) for name in _NAMES}
-        text = json.dumps({**names, "origin": dict(mesh.origin)})
-        cache.save(key, {**arrays, "text": np.array(text)})
+        texts = {name: getattr(mesh, name) for name in _TEXTS}
+        cache.save(key, {**arrays, "texts": np.array(json.dumps(texts))})
         return mesh
-    texts = json.loads(str(stored["text"]))
-    names = {name: tuple(texts[name]) for name in _NAMES}
-    arrays = {name: stored[name] for name in _ARRAYS}
-    return Mesh(**arrays, **names, origin=texts["origin"])
+    texts = json.loads(str(stored.pop("texts")))
+    names = {name: tuple(texts[name]) for name in _TEXTS[:2]}
+    made: dict[str, Any] = {**stored, **names, "origin": texts["origin"]}
+    return Mesh(**made)
 
 
 _ARRAYS = ("points", "cells", "cell_tags", "facets", "facet_tags")
-_NAMES = ("tissues", "facet_names")
+_TEXTS = ("tissues", "facet_names", "origin")
 
 
 def _key(model: Model, sizes: MeshSizes) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fieldcorr.correlation.embedding import embedding_from_gram
-from fieldcorr.drive import contact_currents
+from fieldcorr.correlation.whole import Circuit
 from fieldcorr.errors import CorrelationError
 
 Floats = NDArray[np.float64]
@@ -24,42 +24,27 @@ MOST_BYTES = 4 << 30
 
 
 @dataclass(frozen=True, eq=False)
-class Drive:
-    """How a stimulator drives: "voltage" or "current", and shares of the contacts (E,) or None."""
-
-    mode: str = "voltage"
-    fractions: Sequence[float] | None = None
-
-    def currents(self, polarity: NDArray[np.int8], admittance: Floats) -> Floats:
-        """Return the currents (K, E) A of configurations (K, E) for a unit drive."""
-        return contact_currents(polarity, admittance, mode=self.mode, fractions=self.fractions)
-
-
-@dataclass(frozen=True, eq=False)
 class Ensemble:
     """M circuits of the same configurations, and how much each counts.
 
-    ``polarity`` is (K, E), ``gram`` and ``admittance`` (M, E, E), ``drives`` M of them, and
-    ``weight`` (M,) is not negative and sums to 1.
+    ``polarity`` is (K, E); ``weight`` (M,) is not negative and sums to 1.
     """
 
     polarity: NDArray[np.int8]
-    gram: Floats
-    admittance: Floats
-    drives: Sequence[Drive]
+    circuits: Sequence[Circuit]
     weight: Floats
 
     def __post_init__(self) -> None:
-        need = 8 * len(self.drives) * self.polarity.size
+        need = 8 * len(self.circuits) * self.polarity.size
         if need > MOST_BYTES:
             raise CorrelationError(
-                f"{len(self.drives)} samples of {len(self.polarity):,} configurations need "
+                f"{len(self.circuits)} samples of {len(self.polarity):,} configurations need "
                 f"{need:,} bytes, more than {MOST_BYTES:,}; use rules that leave fewer"
             )
 
     def __len__(self) -> int:
         """Return the number of samples M."""
-        return len(self.drives)
+        return len(self.circuits)
 
     @cached_property
     def embeddings(self) -> Floats:
@@ -67,12 +52,7 @@ class Ensemble:
         return self._embed(self.polarity)
 
     def _embed(self, polarity: NDArray[np.int8]) -> Floats:
-        parts = [
-            embedding_from_gram(drive.currents(polarity, admittance), gram)
-            for gram, admittance, drive in zip(
-                self.gram, self.admittance, self.drives, strict=True
-            )
-        ]
+        parts = [embedding_from_gram(one.currents(polarity), one.gram) for one in self.circuits]
         out = np.zeros((len(parts), len(polarity), max(part.shape[1] for part in parts)))
         for rows, part in zip(out, parts, strict=True):
             rows[:, : part.shape[1]] = part
@@ -147,7 +127,7 @@ def nearest_marks(r: Floats, i: int, n: int) -> NDArray[np.bool_]:
     others[:, i] = -np.inf
     order = np.argsort(-others, axis=1, kind="stable")[:, : min(n, r.shape[1] - 1)]
     marks = np.zeros(r.shape, dtype=np.bool_)
-    np.put_along_axis(marks, order, True, axis=1)
+    np.put_along_axis(marks, order, np.True_, axis=1)
     return marks
 
 
@@ -160,4 +140,5 @@ def effective_size(weight: ArrayLike) -> float:
 def _products(embeddings: Floats, ones: Floats) -> Floats:
     """Return the products (M, K) of unit rows (M, K, R) with one row of each sample (M, R)."""
     # einsum without BLAS: one order of summation, whatever the number of threads.
-    return np.clip(np.einsum("mkr,mr->mk", embeddings, ones, optimize=False), -1.0, 1.0)
+    products = np.einsum("mkr,mr->mk", embeddings, ones, optimize=False)
+    return np.asarray(np.clip(products, -1.0, 1.0))

@@ -8,9 +8,12 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-NOISE_SHARE = 1.0
-"""How much of the typical error of two configurations counts for their pair, beside what the pair
-shows itself. Measured: see "How sure is r" in the documentation."""
+SCALE = 0.4
+"""Error of the finer discretisation over its difference from one with sizes about doubled."""
+
+NOISE_SHARE = 0.6
+"""How much of the typical difference of two configurations counts for their pair, beside the pair's
+own. Both numbers were measured: see "How sure is r" in the documentation."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,8 +22,8 @@ class ErrorBars:
 
     A single difference d_ij = z_i . z_j - y_i . y_j may vanish by chance where the error does not.
     Each pair is therefore given what its two configurations show with everyone besides:
-    bar_ij^2 = d_ij^2 + (1 - r_ij^2) (e_i^2 + e_j^2), e_i^2 the mean of d_ik^2 over all k, times
-    NOISE_SHARE^2. Near r = 1 an error of the fields is one of second order in r, hence the factor.
+    bar_ij^2 = SCALE^2 (d_ij^2 + NOISE_SHARE^2 (1 - r_ij^2) (e_i^2 + e_j^2)), e_i^2 the mean of
+    d_ik^2 over all k. Near r = 1 an error of the fields is one of second order in r, hence the factor.
     """
 
     fine: Floats
@@ -33,20 +36,20 @@ class ErrorBars:
         z, y = self.fine, self.coarse
         # sum_k (z_i . z_k - y_i . y_k)^2 through the R x R moments, without K x K differences.
         own, cross, other = (
-            np.einsum("kr,ks->rs", a, b, optimize=False) / count for a, b in ((z, z), (z, y), (y, y))
+            np.einsum("kr,ks->rs", a, b) / count for a, b in ((z, z), (z, y), (y, y))
         )
         square = (
             np.einsum("kr,rs,ks->k", z, own, z)
             - 2.0 * np.einsum("kr,rs,ks->k", z, cross, y)
             + np.einsum("kr,rs,ks->k", y, other, y)
         )
-        return np.sqrt(np.maximum(square, 0.0))
+        return np.asarray(np.sqrt(np.maximum(square, 0.0)))
 
     def row(self, i: int) -> Floats:
         """Return the error bars (K,) of r of configuration i with everyone; 0 with itself."""
         r = np.clip(np.einsum("kr,r->k", self.fine, self.fine[i]), -1.0, 1.0)
         shown = r - np.einsum("kr,r->k", self.coarse, self.coarse[i])
         noise = NOISE_SHARE**2 * (1.0 - r**2) * (self.typical[i] ** 2 + self.typical**2)
-        bars = np.sqrt(shown**2 + noise)
+        bars: Floats = SCALE * np.sqrt(shown**2 + noise)
         bars[i] = 0.0
         return bars

@@ -144,10 +144,9 @@ def compute_lead_field(
     return lead_field
 
 
-def skeleton_of(model: "Model", mesh: "Mesh", *, threads: int | None = None) -> Skeleton:
+def skeleton_of(model: "Model", mesh: "Mesh") -> Skeleton:
     """Return what all models have in common that differ in conductivities or impedance alone."""
-    with thread_count(threads):
-        return build_skeleton(Space(mesh, model.solver.order), electrodes_of(model, mesh))
+    return build_skeleton(Space(mesh, model.solver.order), electrodes_of(model, mesh))
 
 
 def solve_electrodes(

@@ -124,7 +124,7 @@ class Skeleton:
 def build_skeleton(
     space: Space, electrodes: Electrodes, *, floating: NDArray[np.bool_] | None = None
 ) -> Skeleton:
-    """Number the unknowns of a space and find the pattern of its matrix.
+    """Give the unknowns of a space their numbers and find the pattern of its matrix.
 
     The voltage of electrodes that are ``floating`` (E,) is unknown; by default none is. With the
     uniform-current model there are no held electrodes and the argument is ignored.

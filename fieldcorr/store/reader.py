@@ -44,6 +44,7 @@ WHOLE_ROWS = 4
 """... of configurations that are not listed."""
 
 _IDENTITY = ("/contacts/name", "/configurations/polarity", "/correlation/embedding")
+_SWEEP_IDENTITY = ("/sweep/gram", "/sweep/admittance", "/sweep/weight", "/sweep/drive")
 _WHOLE_IDENTITY = (
     "/contacts/name",
     "/space/allowed",
@@ -117,12 +118,13 @@ class Store(StoreFile):
 
     @cached_property
     def hash(self) -> str:
-        """Sha256 of what a duel depends on: contacts, configurations and embedding.
+        """Sha256 of what a duel depends on: contacts, configurations, embedding and samples.
 
         Made from the recorded digests, which are compared with the data when that is read. Where
         configurations are not listed: contacts, space, matrices of the contacts, drive.
         """
-        names = _WHOLE_IDENTITY if self.is_whole else _IDENTITY
+        names: tuple[str, ...] = _WHOLE_IDENTITY if self.is_whole else _IDENTITY
+        names += _SWEEP_IDENTITY if self.has_sweep else ()
         parts = [self.digests.get(name, "") for name in names]
         if self.is_whole:
             parts.append(json.dumps(self.record("settings")["drive"], sort_keys=True))
@@ -202,9 +204,30 @@ class Store(StoreFile):
         return self.array("/leadfield/admittance")
 
     @cached_property
+    def impedances(self) -> NDArray[np.float64]:
+        """(E, E) ohm between every two contacts while all others float.
+
+        At the rims of the contacts the admittance of a mesh is too large by an error that halves
+        with the sizes there. Where there is a companion mesh, of doubled sizes, its part is taken
+        away: 2 Y - Y of the companion.
+        """
+        from fieldcorr.drive import bipole_impedances
+
+        admittance = self.admittance
+        if "companion" in self.families:
+            admittance = 2.0 * admittance - self.array("/leadfield/companion_admittance")
+        return bipole_impedances(admittance)
+
+    def _bipole_range(self) -> list[float]:
+        """Return the least and the largest impedance of two contacts, ohm."""
+        pairs = self.impedances[np.triu_indices(len(self.contact_names), 1)]
+        return [float(pairs.min()), float(pairs.max())]
+
+    @cached_property
     def ensemble(self) -> "Ensemble":
         """The samples of the sweep that r is the mean of."""
-        from fieldcorr.correlation.ensemble import Drive, Ensemble
+        from fieldcorr.correlation.ensemble import Ensemble
+        from fieldcorr.correlation.whole import Circuit
 
         if not self.has_sweep:
             raise StoreError(
@@ -212,13 +235,12 @@ class Store(StoreFile):
                 '"fieldcorr precompute --sweep" makes a store that has'
             )
         texts = self._texts("/sweep/drive")
-        drives = [Drive(**self.drive_record(text, "/sweep/drive")) for text in texts]
-        arrays = (self.array(f"/sweep/{name}") for name in ("gram", "admittance"))
-        return Ensemble(self.polarity, *arrays, drives, self._sample_weights())
-
-    def drive_record(self, text: str, where: str) -> dict[str, Any]:
-        """Return a drive from its JSON text, or say that there is none in it."""
-        return dict(self.parsed(text, where, RECORDS["settings"]["drive"]))
+        form = RECORDS["settings"]["drive"]
+        drives = [self.parsed(text, "/sweep/drive", form) for text in texts]
+        gram, admittance = (self.array(f"/sweep/{name}") for name in ("gram", "admittance"))
+        parts = zip(gram, admittance, drives, strict=True)
+        circuits = [Circuit(g, y, **drive) for g, y, drive in parts]
+        return Ensemble(self.polarity, circuits, self._sample_weights())
 
     def _sample_weights(self) -> NDArray[np.float64]:
         weight = self.array("/sweep/weight")
@@ -228,8 +250,9 @@ class Store(StoreFile):
 
     @cached_property
     def _error_bars(self) -> "ErrorBars":
-        from fieldcorr.correlation.ensemble import Drive, Ensemble
+        from fieldcorr.correlation.ensemble import Ensemble
         from fieldcorr.correlation.error_bars import ErrorBars
+        from fieldcorr.correlation.whole import Circuit
 
         if "companion" not in self.families:
             raise StoreError(
@@ -238,14 +261,10 @@ class Store(StoreFile):
             )
         if self.is_whole:
             raise StoreError(f"{self.path}: error bars of r need configurations that are listed")
-        names = ("", "companion_")
-        gram, admittance = (
-            np.stack([self.array(f"/leadfield/{name}{what}") for name in names])
-            for what in ("gram", "admittance")
-        )
-        drives = 2 * [Drive(**self.record("settings")["drive"])]
-        both = Ensemble(self.polarity, gram, admittance, drives, np.full(2, 0.5))
-        return ErrorBars(*both.embeddings)
+        drive = self.record("settings")["drive"]
+        companion = (self.array(f"/leadfield/companion_{n}") for n in ("gram", "admittance"))
+        circuits = [Circuit(*pair, **drive) for pair in ((self.gram, self.admittance), companion)]
+        return ErrorBars(*Ensemble(self.polarity, circuits, np.full(2, 0.5)).embeddings)
 
     # -- configurations ---------------------------------------------------------------------------
 
@@ -502,6 +521,8 @@ class Store(StoreFile):
             "measure": settings["measure"],
             "drive": settings["drive"],
             "region": settings["region"],
+            "sweep": settings.get("sweep"),
+            "bipole_ohm": self._bipole_range(),
             "matrix": self.has_matrix,
             "fields": self.has_fields,
             "table_bytes": self.source.whole.table_bytes if self.is_whole else 0,

@@ -15,7 +15,8 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldcorr.correlation.ensemble import Drive, Ensemble
+from fieldcorr.correlation.ensemble import Ensemble
+from fieldcorr.correlation.whole import Circuit
 from fieldcorr.errors import StoreError
 from fieldcorr.files import QuietFile, write_beside
 from fieldcorr.store import layout
@@ -42,10 +43,13 @@ ENTRIES: tuple[Entry, ...] = (
     Entry("/provenance/origin", TEXT, (), "", "JSON: hashes, versions, what was given up"),
 )
 
+_MATRICES = ("gram", "admittance")
 _RECORD = {"drive": RECORDS["settings"]["drive"], "values": {}, "failures": [str]}
 
 
-def write_sweep(path: Path, values: Mapping[str, Any], *, run: Mapping[str, Any], force: bool) -> None:
+def write_sweep(
+    path: Path, values: Mapping[str, Any], *, run: Mapping[str, Any], force: bool
+) -> None:
     """Write a sweep store; ``values`` has every dataset of ENTRIES by path."""
     with write_beside(path, error=StoreError, force=force) as draft, QuietFile(draft) as disk:
         with h5py.File(disk, "w", libver=("v110", "v110")) as file:
@@ -112,7 +116,12 @@ class SweepStore:
         """Refuse what no sweep writes; kernels take polarities and matrices as they are."""
         if not (len(self) and len(self.polarity) and np.isin(self.polarity, (-1, 0, 1)).all()):
             raise StoreError(f"{self.path}: has no samples, or polarities other than -1, 0, 1")
-        for name in ("/samples/gram", "/samples/admittance", "/nominal/gram", "/nominal/admittance"):
+        for name in (
+            "/samples/gram",
+            "/samples/admittance",
+            "/nominal/gram",
+            "/nominal/admittance",
+        ):
             if not np.isfinite(self._arrays[name]).all():
                 raise StoreError(f"{self.path}: {name} has a value that is not finite")
         for record in (*self.records, self._parsed("/nominal/record", {"drive": _RECORD["drive"]})):
@@ -189,15 +198,19 @@ class SweepStore:
     def ensemble(self, weight: NDArray[np.float64] | None = None) -> Ensemble:
         """Return the samples with equal weights, or with those given (M,), made to sum to 1."""
         chosen = np.ones(len(self)) if weight is None else np.asarray(weight, dtype=np.float64)
-        drives = [Drive(**record["drive"]) for record in self.records]
-        chosen = chosen / chosen.sum()
-        return Ensemble(self.polarity, self.gram, self.admittance, drives, chosen)
+        return Ensemble(self.polarity, self.circuits, chosen / chosen.sum())
+
+    @cached_property
+    def circuits(self) -> tuple[Circuit, ...]:
+        """What r of each sample depends on."""
+        parts = zip(self.gram, self.admittance, self.records, strict=True)
+        return tuple(Circuit(gram, y, **record["drive"]) for gram, y, record in parts)
 
     def nominal(self) -> Ensemble:
         """Return the model as it is, on the samples' mesh, as an ensemble of one."""
-        arrays = (self._arrays[f"/nominal/{name}"][None] for name in ("gram", "admittance"))
+        gram, admittance = (self._arrays[f"/nominal/{name}"] for name in _MATRICES)
         record = self._parsed("/nominal/record", {"drive": _RECORD["drive"]})
-        return Ensemble(self.polarity, *arrays, [Drive(**record["drive"])], np.ones(1))
+        return Ensemble(self.polarity, [Circuit(gram, admittance, **record["drive"])], np.ones(1))
 
     def _texts(self, path: str) -> list[str]:
         return [self._decoded(bytes(item)) for item in self._arrays[path]]

@@ -1,4 +1,4 @@
-"""Sweeps: how sure is r, given what is not known exactly of a patient?
+"""Sweeps: how sure r is, given what is not known exactly of a patient.
 
 ``file`` reads which keys of a model vary and how, ``distributions`` and ``design`` turn that into
 samples, ``solve`` into circuits, ``run`` into a sweep store; ``analysis`` says what is in it, and

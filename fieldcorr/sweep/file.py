@@ -100,9 +100,7 @@ class Sweep:
 
     def changes(self, u: Any) -> dict[str, Any]:
         """Return the varied values by key at a point u (D,) of the unit cube."""
-        return {
-            key: law.at(float(x)) for (key, law), x in zip(self.vary.items(), u, strict=True)
-        }
+        return {key: law.at(float(x)) for (key, law), x in zip(self.vary.items(), u, strict=True)}
 
     def sample_model(self, u: Any) -> Model:
         """Return the model at a point u (D,) of the unit cube; a ModelError if it cannot be."""

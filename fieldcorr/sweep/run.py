@@ -7,15 +7,17 @@ goes on from there. Where and in which order tasks run changes nothing in the re
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from fieldcorr._parallel import threads as kernel_threads
 from fieldcorr.batch.cache import Cache, default_folder, field_code_hash, versions
 from fieldcorr.batch.plan import contacts_of
+from fieldcorr.cluster import Crew, workers
 from fieldcorr.configurations.rules import count, enumerate_configurations
 from fieldcorr.errors import ModelError
 from fieldcorr.progress import Progress, silent
@@ -23,20 +25,10 @@ from fieldcorr.store.sweeps import SweepStore, open_sweep, write_sweep
 from fieldcorr.store.work import WorkFolder
 from fieldcorr.sweep.design import points
 from fieldcorr.sweep.file import Sweep, load_sweep
-from fieldcorr.sweep.solve import Circuit, nominal_circuit, solve_sample
+from fieldcorr.sweep.solve import SolvedSample, nominal_circuit, solve_sample
 
 MOST_CONFIGURATIONS = 200_000
 """More configurations than this cannot be swept: r of every sample is looked at."""
-
-Task = tuple[Any, ...]
-Runner = Callable[[Callable[..., Any], list[Task]], Iterable[tuple[int, Any]]]
-"""Runs a function for every task and yields (number of the task, result), in any order."""
-
-
-def serially(function: Callable[..., Any], tasks: list[Task]) -> Iterator[tuple[int, Any]]:
-    """Run tasks one after the other."""
-    for number, task in enumerate(tasks):
-        yield number, function(*task)
 
 
 def run_sweep(
@@ -46,7 +38,7 @@ def run_sweep(
     force: bool = False,
     threads: int | None = None,
     cache: Path | None = None,
-    runner: Runner = serially,
+    dask: str | None = None,
     progress: Progress = silent,
 ) -> SweepStore:
     """Solve all samples of a sweep, write its store and open it.
@@ -58,11 +50,11 @@ def run_sweep(
     output
         The sweep store to be written; an existing one is refused unless ``force``.
     threads
-        Threads of each task; None for all. The result does not depend on it.
+        Threads, or processes with ``dask="local"``; None for all. The result does not depend on it.
     cache
         Folder of built meshes; by default that of the user.
-    runner
-        What runs the tasks: here, or elsewhere.
+    dask
+        Where samples are solved: None here, "local" in new processes, or a scheduler's address.
     progress
         Called with (stage, share done).
     """
@@ -76,8 +68,8 @@ def run_sweep(
         )
     began = time.perf_counter()
     with WorkFolder(Path(output), force=force) as folder:
-        done = Cache(folder.fields)
-        circuits = list(_circuits(chosen, done, cache, threads, runner, progress))
+        with kernel_threads(threads), workers(dask, count=threads, progress=progress) as crew:
+            circuits = list(_circuits(chosen, Cache(folder.fields), cache, crew, progress))
         nominal, *samples = circuits
         found = [sample for sample in samples if sample is not None]
         if nominal is None or len(found) < 2:
@@ -100,40 +92,34 @@ def _circuits(
     sweep: Sweep,
     done: Cache,
     cache: Path | None,
-    threads: int | None,
-    runner: Runner,
+    crew: Crew,
     progress: Progress,
-) -> Iterator[Circuit | None]:
+) -> Iterator[SolvedSample | None]:
     """Yield the circuit of the model itself, then those of the samples; None: cannot be built."""
     firsts = points(sweep)
     keys = [_key(sweep, number) for number in range(-1, len(firsts))]
     left = [place for place, key in enumerate(keys) if done.load(key) is None]
     progress("samples", 1.0 - len(left) / len(keys))
-    tasks = [
-        (sweep, place - 1, None if place == 0 else firsts[place - 1], cache, threads)
-        for place in left
-    ]
-    for finished, (number, arrays) in enumerate(runner(task, tasks), start=1):
+    tasks = [(sweep, place - 1, None if place == 0 else firsts[place - 1], cache) for place in left]
+    for finished, (number, arrays) in enumerate(crew.results(task, tasks), start=1):
         done.save(keys[left[number]], arrays)
         progress("samples", 1.0 - (len(left) - finished) / len(keys))
     for key in keys:
-        arrays = done.load(key)
-        if arrays is None:
+        kept = done.load(key)
+        if kept is None:
             raise ModelError(f"{sweep.path}: a finished sample was removed from the work folder")
-        yield Circuit.of(arrays) if arrays else None
+        yield SolvedSample.of(kept) if kept else None
 
 
-def task(
-    sweep: Sweep, number: int, first: Any, cache: Path | None, threads: int | None
-) -> dict[str, Any]:
+def task(sweep: Sweep, number: int, first: Any, cache: Path | None) -> dict[str, Any]:
     """Solve one sample, or the model itself for number -1; what a worker does.
 
     Returns the circuit as arrays; none for a point of a grid that cannot be built.
     """
     meshes = Cache(cache or default_folder())
     if number < 0:
-        return nominal_circuit(sweep, meshes, threads).arrays()
-    circuit = solve_sample(sweep, number, first, meshes, threads)
+        return nominal_circuit(sweep, meshes).arrays()
+    circuit = solve_sample(sweep, number, first, meshes)
     return {} if circuit is None else circuit.arrays()
 
 
@@ -144,7 +130,7 @@ def _key(sweep: Sweep, number: int) -> str:
 
 
 def _content(
-    sweep: Sweep, nominal: Circuit, samples: list[Circuit], *, dropped: int
+    sweep: Sweep, nominal: SolvedSample, samples: list[SolvedSample], *, dropped: int
 ) -> dict[str, Any]:
     def dumped(value: Any) -> str:
         return json.dumps(value, sort_keys=True)

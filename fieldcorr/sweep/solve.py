@@ -28,7 +28,7 @@ MOST_ATTEMPTS = 50
 
 
 @dataclass(frozen=True, eq=False)
-class Circuit:
+class SolvedSample:
     """What r of a sample depends on, and where it came from.
 
     ``gram`` and ``admittance`` are (E, E), ``point`` (D,) is that of the unit cube. ``record`` has
@@ -51,15 +51,15 @@ class Circuit:
         }
 
     @classmethod
-    def of(cls, arrays: Mapping[str, NDArray[Any]]) -> "Circuit":
+    def of(cls, arrays: Mapping[str, NDArray[Any]]) -> "SolvedSample":
         """Return what :meth:`arrays` was made from."""
-        numbers = (arrays[name] for name in ("gram", "admittance", "point"))
-        return cls(*numbers, json.loads(str(arrays["record"])))
+        gram, admittance, point = (arrays[name] for name in ("gram", "admittance", "point"))
+        return cls(gram, admittance, point, json.loads(str(arrays["record"])))
 
 
 def solve_sample(
-    sweep: Sweep, number: int, first: NDArray[np.float64], cache: Cache, threads: int | None
-) -> Circuit | None:
+    sweep: Sweep, number: int, first: NDArray[np.float64], cache: Cache
+) -> SolvedSample | None:
     """Return the circuit of sample ``number`` whose first point is ``first`` (D,).
 
     A point whose model or mesh cannot be built is replaced by the next one, a function of sweep,
@@ -72,7 +72,7 @@ def solve_sample(
         try:
             model = sweep.sample_model(point)
             mesh = sample_mesh(sweep, model, cache)
-            circuit = circuit_of(sweep, model, mesh, threads)
+            circuit = circuit_of(sweep, model, mesh)
         except (ModelError, MeshError, ConvergenceError) as error:
             failures.append(str(error).removeprefix(f"{sweep.model.path}: "))
             if sweep.file.method == "grid":
@@ -86,9 +86,9 @@ def solve_sample(
     )
 
 
-def nominal_circuit(sweep: Sweep, cache: Cache, threads: int | None) -> Circuit:
+def nominal_circuit(sweep: Sweep, cache: Cache) -> SolvedSample:
     """Return the circuit of the model as it is, on the samples' mesh."""
-    return circuit_of(sweep, sweep.model, sample_mesh(sweep, sweep.model, cache), threads)
+    return circuit_of(sweep, sweep.model, sample_mesh(sweep, sweep.model, cache))
 
 
 def sample_mesh(sweep: Sweep, model: Model, cache: Cache) -> Mesh:
@@ -96,32 +96,30 @@ def sample_mesh(sweep: Sweep, model: Model, cache: Cache) -> Mesh:
     if model.shape_hash != sweep.model.shape_hash:
         return built_mesh(model, sweep.sizes, cache)
     key = ("mesh", sweep.model.shape_hash, sweep.file.mesh)
-    return _remember(key, lambda: load_mesh(sweep.model, sweep.file.mesh)[0])
+    mesh: Mesh = _remember(key, lambda: load_mesh(sweep.model, sweep.file.mesh)[0])
+    return mesh
 
 
-def circuit_of(sweep: Sweep, model: Model, mesh: Mesh, threads: int | None) -> Circuit:
+def circuit_of(sweep: Sweep, model: Model, mesh: Mesh) -> SolvedSample:
     """Solve a model on a mesh and return its circuit; the point is empty."""
-    solved = _solved(sweep, model, mesh, threads)
+    solved = _solved(sweep, model, mesh)
     record = {
         "drive": {"mode": model.drive.mode, "fractions": shares(model)},
         "mesh": mesh.hash,
         "residual": float(solved.residuals.max()),
         "iterations": solved.iterations,
     }
-    return Circuit(solved.gram_of(model.measure.kind), solved.admittance, np.zeros(0), record)
+    return SolvedSample(solved.gram_of(model.measure.kind), solved.admittance, np.zeros(0), record)
 
 
-def _solved(sweep: Sweep, model: Model, mesh: Mesh, threads: int | None) -> LeadField:
+def _solved(sweep: Sweep, model: Model, mesh: Mesh) -> LeadField:
     """Return the lead field of a sample; that of the sample before if only the region differs."""
     tolerance = max(sweep.file.tolerance, model.solver.tolerance)
-    frame = (mesh.hash, model.solver.order, model.electrode_names)
-    frame = (*frame, model.contacts.model, model.boundary.outer)
+    frame = (mesh.hash, model.solver.order, model.contacts.model, model.boundary.outer)
 
     def solve() -> LeadField:
-        skeleton = _remember(("skeleton", frame), lambda: skeleton_of(model, mesh, threads=threads))
-        return compute_lead_field(
-            model, mesh, tolerance=tolerance, threads=threads, skeleton=skeleton
-        )
+        skeleton = _remember(("skeleton", frame), lambda: skeleton_of(model, mesh))
+        return compute_lead_field(model, mesh, tolerance=tolerance, skeleton=skeleton)
 
     key = key_of({**physics(model, mesh, model.solver.order), "tolerance": tolerance})
     solved: LeadField = _remember(("field", key), solve)
