@@ -23,7 +23,7 @@ class ErrorBars:
     A single difference d_ij = z_i . z_j - y_i . y_j may vanish by chance where the error does not.
     Each pair is therefore given what its two configurations show with everyone besides:
     bar_ij^2 = SCALE^2 (d_ij^2 + NOISE_SHARE^2 (1 - r_ij^2) (e_i^2 + e_j^2)), e_i^2 the mean of
-    d_ik^2 over all k. Near r = 1 an error of the fields is one of second order in r, hence the factor.
+    d_ik^2 over all k. Near r = 1 an error of the fields is of second order in r: hence the factor.
     """
 
     fine: Floats

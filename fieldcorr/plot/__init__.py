@@ -11,6 +11,7 @@ fields                  :func:`section`, :func:`sections`, :func:`field_section`
 r                       :func:`heat_map`, :func:`correlations`, :func:`neighbourhoods`,
                         :func:`embedding`
 accuracy                :func:`mesh_study`, :func:`convergence`
+how sure r is           :func:`spread`, :func:`inputs`, :func:`trust`
 duels                   :func:`regret`, :func:`narrowing`
 ======================  ==========================================================================
 """
@@ -28,6 +29,7 @@ from fieldcorr.plot.duel_view import narrowing, regret
 from fieldcorr.plot.scene_view import scene
 from fieldcorr.plot.section_view import field_section, field_sections, section, sections
 from fieldcorr.plot.study_view import convergence, mesh_study
+from fieldcorr.plot.sweep_view import inputs, spread, trust
 from fieldcorr.plot.volume import volume_grid
 
 __all__ = [
@@ -41,6 +43,7 @@ __all__ = [
     "field_sections",
     "heat_map",
     "hover_map",
+    "inputs",
     "mesh_study",
     "narrowing",
     "neighbourhoods",
@@ -49,5 +52,7 @@ __all__ = [
     "scene",
     "section",
     "sections",
+    "spread",
+    "trust",
     "volume_grid",
 ]

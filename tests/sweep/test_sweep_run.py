@@ -171,6 +171,6 @@ def test_the_summary_counts_what_the_rows_say(swept: SweepStore) -> None:
 def test_the_input_that_moves_r_has_the_larger_share(swept: SweepStore) -> None:
     """A region of half the cord moves r by 0.1, fat by some hundredths."""
     shares = variance_shares(swept)
-    assert list(shares)[0] == "region.half"
+    assert next(iter(shares)) == "region.half"
     assert shares["region.half"] > 0.5
     assert sum(shares.values()) == pytest.approx(1.0, abs=0.1)
