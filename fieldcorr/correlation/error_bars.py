@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-SCALE = 0.4
+SCALE = 0.55
 """Error of the finer discretisation over its difference from one with sizes about doubled."""
 
 NOISE_SHARE = 0.6

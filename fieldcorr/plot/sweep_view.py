@@ -44,8 +44,7 @@ def spread(
     ax.plot(r, places, "o", color=INK, markersize=3.5, label="mean")
     if "companion" in store.families:
         error = store.r_error(row)[others]
-        bars = {"xerr": error, "fmt": "none", "ecolor": SERIES[1], "capsize": 3}
-        ax.errorbar(r, places, label="mesh", **bars)
+        ax.errorbar(r, places, xerr=error, fmt="none", ecolor=SERIES[1], capsize=3, label="mesh")
     ax.set_yticks(places, [store.texts[k] for k in others], fontsize=SMALL)
     ax.set_ylim(len(others) - 0.5, -0.5)
     ax.legend(frameon=False, fontsize=SMALL, loc="lower left")
@@ -76,10 +75,10 @@ def trust(store: "Store", *, sure: float = 0.9, most: int = 200, ax: Axes | None
     trusted = trusted_neighbours(store.ensemble, rows.tolist(), sure=sure)
     flat, share = principal_axes(store.embedding, (0, 1))
     ax = axes_or_new(ax, (5.6, 4.6))
-    ax.scatter(*flat.T, s=3, color=FAINT, alpha=0.3, linewidths=0)
+    ax.scatter(flat[:, 0], flat[:, 1], s=3, color=FAINT, alpha=0.3, linewidths=0)
     points = ax.scatter(
-        *flat[rows].T, c=trusted, s=22, cmap=SEQUENTIAL, vmin=0, vmax=NEAREST, edgecolors=INK,
-        linewidths=0.3,
+        flat[rows, 0], flat[rows, 1], c=trusted, s=22, cmap=SEQUENTIAL, vmin=0, vmax=NEAREST,
+        edgecolors=INK, linewidths=0.3,
     )  # fmt: skip
     label = f"of the {NEAREST} nearest, sure to {100 * sure:g} %"
     figure_of(ax).colorbar(points, ax=ax, label=label)

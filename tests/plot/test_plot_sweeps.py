@@ -30,7 +30,7 @@ def sure(sweep: SweepStore) -> Iterator[Store]:
 
 
 def test_spread_shows_mean_and_quantiles(sure: Store) -> None:
-    (ax,) = plot.spread(sure, 5, count=7).axes
+    (ax,) = list[Any](plot.spread(sure, 5, count=7).axes)
     others, r = sure.nearest(5, 7)
     np.testing.assert_allclose(ax.lines[0].get_xdata(), r)
     thin = np.array([segment[:, 0] for segment in ax.collections[0].get_segments()])
@@ -39,7 +39,7 @@ def test_spread_shows_mean_and_quantiles(sure: Store) -> None:
 
 
 def test_inputs_shows_shares_by_size(sweep: SweepStore) -> None:
-    (ax,) = plot.inputs(sweep).axes
+    (ax,) = list[Any](plot.inputs(sweep).axes)
     widths = [bar.get_width() for bar in ax.patches]
     np.testing.assert_allclose(widths, [100.0 * s for s in variance_shares(sweep).values()])
 
