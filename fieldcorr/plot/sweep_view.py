@@ -47,7 +47,7 @@ def spread(
         ax.errorbar(r, places, xerr=error, fmt="none", ecolor=SERIES[1], capsize=3, label="mesh")
     ax.set_yticks(places, [store.texts[k] for k in others], fontsize=SMALL)
     ax.set_ylim(len(others) - 0.5, -0.5)
-    ax.legend(frameon=False, fontsize=SMALL, loc="lower left")
+    ax.legend(frameon=False, fontsize=SMALL, loc="upper left")
     return finish(ax, f"how sure r with {store.texts[row]} is", "correlation r of the fields", "")
 
 

@@ -24,7 +24,7 @@ LEAST_SIZE = 5.0
 """Effective samples below which a calibrated sweep says little."""
 
 IDENTIFIED = 0.2
-"""A key whose spread shrinks by less than this share is not identified by the measurements."""
+"""An input whose spread shrinks by less than this share is not identified by measurements."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,8 @@ class Calibration:
     """Weights of the samples after measurements, and what they say.
 
     ``weight`` (M,) sums to 1; ``size`` is the effective number of samples. ``shrunk`` is by which
-    share the spread of each key's place in its distribution shrank.
+    share the spread of each key's place in its distribution shrank, beyond what fewer samples alone
+    make of it.
     """
 
     weight: Floats
@@ -51,24 +52,27 @@ class Calibration:
 
     @property
     def identified(self) -> tuple[str, ...]:
-        """Keys about which the measurements say something."""
-        return tuple(key for key, share in self.shrunk.items() if share >= IDENTIFIED)
+        """Keys that the measurements narrowed by more than chance; none if few samples fit.
+
+        The spread of n samples is known to a share of 1 / sqrt(2 n): it takes twice that.
+        """
+        if self.size < LEAST_SIZE:
+            return ()
+        least = max(IDENTIFIED, 2.0 / np.sqrt(2.0 * self.size))
+        return tuple(key for key, share in self.shrunk.items() if share >= least)
 
     @property
     def statement(self) -> str:
         """What the measurements do and do not say, for a person."""
-        known = ", ".join(self.identified) or "no key"
-        others = len(self.shrunk) - len(self.identified)
-        text = (
-            f"{self.size:.1f} effective samples of {len(self.weight)}; narrowed: {known}; the "
-            f"other {others} keys are as uncertain as before"
-        )
+        left = f"{self.size:.1f} effective samples of {len(self.weight)}"
         if self.size < LEAST_SIZE:
-            text += (
-                f"; fewer than {LEAST_SIZE:g} samples fit: widen the distributions or take more "
-                "samples before relying on this"
+            return (
+                f"{left}: too few to say which inputs the measurements narrow, or to rely on the "
+                "mean; take more samples, or wider distributions"
             )
-        return text
+        known = ", ".join(self.identified) or "no input"
+        others = len(self.shrunk) - len(self.identified)
+        return f"{left}; narrowed: {known}; the other {others} inputs are as uncertain as before"
 
 
 def read_measurements(path: Path, names: tuple[str, ...]) -> list[Measurement]:
@@ -118,7 +122,10 @@ def calibrate(sweep: SweepStore, measurements: list[Measurement]) -> Calibration
     weight = np.exp(log_likelihood - log_likelihood.max())
     weight /= weight.sum()
     before = deviation(sweep.points, np.full(len(sweep), 1.0 / len(sweep)))
+    size = effective_size(weight)
+    # The variance of n samples about their own mean is 1 - 1 / n of the true one.
+    expected = before * np.sqrt((1.0 - 1.0 / size) / (1.0 - 1.0 / len(sweep)))
     after = deviation(sweep.points, weight)
-    shrunk = 1.0 - np.divide(after, before, out=np.ones_like(after), where=before > 0.0)
+    shrunk = 1.0 - np.divide(after, expected, out=np.ones_like(after), where=expected > 0.0)
     named = dict(zip(sweep.keys, shrunk.tolist(), strict=True))
-    return Calibration(weight, effective_size(weight), named)
+    return Calibration(weight, size, named)

@@ -156,14 +156,18 @@ class SweepWorld:
         if self.knows == "nominal":
             rows = self.sweep.nominal().embeddings[0]
             return np.asarray(rows @ rows.T, dtype=np.float32)
-        rows = self._samples.mean_embedding()
-        mean = rows @ rows.T
+        count = len(self.sweep.polarity)
+        mean, square = np.zeros((count, count)), np.zeros((count, count))
+        for weight, rows in zip(self._samples.weight, self._samples.embeddings, strict=True):
+            r = rows @ rows.T
+            mean += weight * r
+            square += weight * r * r
         if self.knows == "mean":
             return mean.astype(np.float32)
-        spread = np.array([self._samples.spread(i) for i in range(len(mean))])
+        spread = np.sqrt(np.maximum(square - mean**2, 0.0))
         damped = np.sign(mean) * np.maximum(np.abs(mean) - spread, 0.0)
         np.fill_diagonal(damped, 1.0)
-        return np.asarray(0.5 * (damped + damped.T), dtype=np.float32)
+        return damped.astype(np.float32)
 
     @cached_property
     def _source(self) -> CorrelationSource:
