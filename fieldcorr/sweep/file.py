@@ -95,7 +95,7 @@ class Sweep:
 
     @property
     def hash(self) -> str:
-        """sha256 of what the sweep says; comments and sources of values do count, layout not."""
+        """sha256 of what the sweep and its model say; comments and layout do not count."""
         return hashlib.sha256(json.dumps(self.content(), sort_keys=True).encode()).hexdigest()
 
     def changes(self, u: Any) -> dict[str, Any]:
