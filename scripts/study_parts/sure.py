@@ -47,6 +47,7 @@ OTHER: Mapping[str, float] = {
 }
 """A second geometry: nearer, off the midline, turned, better conducting."""
 
+STEPS = (100, 400)  # answers after which regret is looked at
 STEP = 4  # every fourth configuration stands for all
 CONDUCTIVITIES = {
     "tissues.fat.conductivity_S_per_m": 0.1,
@@ -188,15 +189,17 @@ def sessions(path: Path, *, trials: int) -> None:
     """Print the regret of CorrDuel after 100 and 400 answers, by what it knows."""
     sweep = open_sweep(path)
     player = Player("CorrDuel", "CorrDuel")
-    print("| CorrDuel knows | T | returned: mean regret | standard error | of arms played |")
-    print("|---|---|---|---|---|")
+    print("| CorrDuel knows | T | regret of the arm returned | of those played so far |")
+    print("|---|---|---|---|")
     for knows in ("nominal", "mean", "mean less spread"):
         world: Any = SweepWorld(sweep, knows)
-        for horizon in (100, 400):
-            (done,) = simulate(world, [player], trials=trials, horizon=horizon, seed=1).outcomes
-            error = done.returned.std() / np.sqrt(trials)
-            figures = f"{done.returned.mean():.3f} | {error:.3f} | {done.mean.mean():.3f}"
-            print(f"| {knows} | {horizon} | {figures} |", flush=True)
+        (done,) = simulate(world, [player], trials=trials, horizon=max(STEPS), seed=1).outcomes
+        for step in STEPS:
+            returned = done.regret[:, done.checkpoints.index(step)]
+            error = returned.std() / np.sqrt(trials)
+            played = done.mean[:step].mean()
+            figures = f"{returned.mean():.3f} +- {error:.3f} | {played:.3f}"
+            print(f"| {knows} | {step} | {figures} |", flush=True)
 
 
 def main() -> None:
