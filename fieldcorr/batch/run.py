@@ -28,7 +28,7 @@ from fieldcorr.batch.embed import (
 )
 from fieldcorr.batch.fields import lead_field
 from fieldcorr.batch.plan import contacts_of, stores_matrix, unlisted_space
-from fieldcorr.batch.samples import Samples
+from fieldcorr.batch.sweep_mean import SweepMean
 from fieldcorr.cluster import Crew, workers
 from fieldcorr.configurations.rules import count, enumerate_configurations
 from fieldcorr.configurations.space import ProductSpace
@@ -98,7 +98,7 @@ def precompute(
     """
     chosen = model if isinstance(model, Model) else load_model(model)
     options = checked_options(threshold, top_k, memory, threads)
-    samples = None if sweep is None else Samples(chosen, sweep, weight)
+    samples = None if sweep is None else SweepMean(chosen, sweep, weight)
     with (
         WorkFolder(Path(output), force=force) as folder,
         workers(dask, count=threads, progress=progress) as crew,
@@ -149,7 +149,7 @@ class Batch:
     cache: Cache
     progress: Progress
     crew: Crew | None = None
-    samples: Samples | None = None
+    samples: SweepMean | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     _began: dict[str, float] = field(default_factory=dict)
 

@@ -24,7 +24,7 @@ _FREE = ("name", "description", "configurations", "mesh", "solver")
 """Tables in which a model may differ from the one that was swept."""
 
 
-class Samples:
+class SweepMean:
     """The circuits of a sweep for a model, and how much each counts.
 
     The rules may be others than those of the sweep: circuits do not depend on them.
