@@ -137,11 +137,13 @@ def ratio(repeats: int = 3) -> None:
 class SweepWorld:
     """Utilities linear in the field of a random sample; engines know another r.
 
-    ``knows`` is "nominal", "mean" or "mean less spread" of the sweep.
+    ``knows`` is "nominal", "mean" or "mean less spread" of the sweep; configurations have at most
+    ``active`` active contacts.
     """
 
     sweep: SweepStore
     knows: str
+    active: int = 3
 
     @property
     def name(self) -> str:
@@ -150,14 +152,21 @@ class SweepWorld:
 
     @cached_property
     def _samples(self) -> Ensemble:
-        return self.sweep.ensemble()
+        every = self.sweep.ensemble()
+        return Ensemble(self._polarity, every.circuits, every.weight)
+
+    @property
+    def _polarity(self) -> NDArray[np.int8]:
+        every = self.sweep.polarity
+        return every[np.count_nonzero(every, axis=1) <= self.active]
 
     def correlations(self) -> NDArray[np.float32]:
         """Return r that engines know, (K, K)."""
         if self.knows == "nominal":
-            rows = self.sweep.nominal().embeddings[0]
+            own = self.sweep.nominal()
+            rows = Ensemble(self._polarity, own.circuits, own.weight).embeddings[0]
             return np.asarray(rows @ rows.T, dtype=np.float32)
-        count = len(self.sweep.polarity)
+        count = len(self._polarity)
         mean, square = np.zeros((count, count)), np.zeros((count, count))
         for weight, rows in zip(self._samples.weight, self._samples.embeddings, strict=True):
             r = rows @ rows.T
@@ -185,14 +194,14 @@ class SweepWorld:
         return np.asarray((value - value.mean()) / value.std())
 
 
-def sessions(path: Path, *, trials: int) -> None:
+def sessions(path: Path, *, trials: int, active: int) -> None:
     """Print the regret of CorrDuel after 100 and 400 answers, by what it knows."""
     sweep = open_sweep(path)
     player = Player("CorrDuel", "CorrDuel")
     print("| CorrDuel knows | T | regret of the arm returned | of those played so far |")
     print("|---|---|---|---|")
     for knows in ("nominal", "mean", "mean less spread"):
-        world: Any = SweepWorld(sweep, knows)
+        world: Any = SweepWorld(sweep, knows, active)
         (done,) = simulate(world, [player], trials=trials, horizon=max(STEPS), seed=1).outcomes
         for step in STEPS:
             returned = done.regret[:, done.checkpoints.index(step)]
@@ -208,6 +217,7 @@ def main() -> None:
     parser.add_argument("part", choices=["coverage", "time", "sessions"])
     parser.add_argument("sweep", nargs="?", type=Path, help="sweep store, for sessions")
     parser.add_argument("--trials", type=int, default=200)
+    parser.add_argument("--active", type=int, default=3, help="most active contacts, for sessions")
     options = parser.parse_args()
     if options.part == "coverage":
         coverage()
@@ -216,7 +226,7 @@ def main() -> None:
     elif options.sweep is None:
         parser.error("sessions needs a sweep store")
     else:
-        sessions(options.sweep, trials=options.trials)
+        sessions(options.sweep, trials=options.trials, active=options.active)
 
 
 if __name__ == "__main__":
