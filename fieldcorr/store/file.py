@@ -42,7 +42,7 @@ MOST_COMPRESSION = 1100
 """Bytes that one stored byte can become: deflate, the best of them, reaches 1032. So the size of a
 file bounds what it can make a reader allocate."""
 
-LEAST = {"E": 2, "K": 1, "R": 1, "N": 1}
+LEAST = {"E": 2, "K": 1, "R": 1, "N": 1, "M": 1}
 
 
 @contextmanager
@@ -78,6 +78,8 @@ class StoreFile(Closing):
             self.families = frozenset(f for f in layout.FAMILIES if self._has(f, groups))
             if ("rows" in self.families) == ("space" in self.families):
                 raise StoreError(f"{path}: needs either /space or /configurations")
+            if "sweep" in self.families and "rows" not in self.families:
+                raise StoreError(f"{path}: has /sweep but no /configurations")
             self.entries = tuple(layout.select(self.families))
             for entry in self.entries:
                 self._datasets[entry.path] = self._open_dataset(groups[entry.group], entry)
@@ -141,12 +143,15 @@ class StoreFile(Closing):
 
     def record(self, name: str) -> Any:
         """Read a JSON record of the provenance, such as "settings" or "error_estimate"."""
-        where = f"/provenance/{name}"
+        return self.parsed(self.text(name), f"/provenance/{name}", layout.RECORDS.get(name, {}))
+
+    def parsed(self, text: str, where: str, form: Any) -> Any:
+        """Return the value of a JSON text, or say that it is none of the form."""
         try:
-            value = json.loads(self.text(name))
+            value = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise StoreError(f"{self.path}: {where} is no JSON: {error}") from error
-        problem = layout.misfit(value, layout.RECORDS.get(name, {}), where)
+        problem = layout.misfit(value, form, where)
         if problem:
             raise StoreError(f"{self.path}: {problem}")
         return value
