@@ -111,7 +111,7 @@ class Page:
 
     def send(self, request: bytes, *, listen: bool = True) -> Reply:
         """Send bytes and hear what comes back until the end."""
-        with socket.create_connection(("127.0.0.1", self.server.port), timeout=60) as link:
+        with socket.create_connection(("127.0.0.1", self.server.port), timeout=300) as link:
             heard = b""
             try:
                 link.sendall(request)
