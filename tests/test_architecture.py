@@ -39,6 +39,7 @@ PIPELINE = (
     "correlation",
     "store",
     "batch",
+    "sweep",
     "export",
     "duel",
     "verification",
