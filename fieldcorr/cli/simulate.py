@@ -180,7 +180,7 @@ def store_command(
     three unwanted places (recruitment) or dorsal roots (roots).
 
     On a store that lists no configurations utilities are linear or magnitude, and CorrDuel and
-    BayesDuel play; a session takes 1.5 GB and about half a second per duel.
+    BayesDuel play.
 
     \b
     Examples:
