@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fieldcorr.duel.journal import JournalContent
     from fieldcorr.store import Store
 
-HELP = """A session with a person: compare two configurations at a time, keep a journal.
+HELP = """Run a session with a person: two configurations at a time.
 
 The journal is a text file with one line per answer, on the disk before the answer is acknowledged.
 Interrupt a session as you like; "run" goes on where the journal ends.
@@ -147,7 +147,6 @@ def new(
         prior=None if prior is None else read_lesson(prior),
         prior_weight=prior_weight,
     )
-    named = engine or ("corrduel" if paper or delta is not None else "bayes")
     kept = {"rater": rater, "actor": actor, "note": remark, **parse_pairs(meta)}
     with open_store(store) as opened:
         stimulation = None if stimulator is None else _stimulation(stimulator, opened)
@@ -159,7 +158,7 @@ def new(
             opened,
             horizon=horizon,
             seed=secrets.randbits(32) if seed is None else seed,
-            algorithm=_algorithm(named),
+            algorithm=None if engine is None else _algorithm(engine),
             settings=settings,
             whitelist=allowed,
             stimulation=stimulation,
@@ -322,7 +321,7 @@ def undo(
     actor: Annotated[str, typer.Option(help="Who takes them back.")] = "",
     reason: Annotated[str, typer.Option(help="Why.")] = "",
 ) -> None:
-    """Take back the last entries; the journal keeps both the entry and its undoing.
+    """Take back the last entries; the journal keeps them too.
 
     \b
     Examples:
@@ -352,7 +351,7 @@ def export(
     store: StoreOption = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
-    """Write the ranked set or the answers that count as a table, or the lesson for a next session.
+    """Write the ranked set, the answers, or a lesson to a file.
 
     "entries" are all lines of the journal, also voids and undos with actor and reason; "events" and
     "electrodes" are the answers and the contacts in the columns of BIDS.

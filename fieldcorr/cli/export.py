@@ -30,7 +30,7 @@ def command(
     ] = "configurations",
     top: Annotated[
         int | None,
-        typer.Option(min=1, help="Of the table neighbourhoods: so many per row, of largest r."),
+        typer.Option(min=1, help="Of the table neighbourhoods: this many per row, by falling r."),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:

@@ -253,7 +253,7 @@ def _matrix_block(store: Store, rows: NDArray[np.int64], every: Sequence[int]) -
 def _write_csv(store: Store, path: Path, choice: Choice) -> None:
     blocks = table_blocks(store, choice)
     first = next(blocks)
-    with path.open("w", newline="") as file:
+    with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(first)
         for block in chain([first], blocks):
