@@ -132,8 +132,9 @@ class SessionPage:
 
     def __init__(self, session: Session, store: "Store", *, blinded: bool = False) -> None:
         self._session, self._store, self._blinded = session, store, blinded
-        self._actions = Actions(session.engine, store.index_of)
-        self._data = json.dumps(page_data(store)).encode()
+        self._actions = Actions(session, store)
+        data = page_data(store, self._actions.stimulation)
+        self._data = json.dumps(data, separators=(",", ":")).encode()
 
     def app(self, *, port: int, token: str) -> ASGIApp:
         """Return the guarded application for this port."""
@@ -149,7 +150,7 @@ class SessionPage:
 
     def state(self) -> Record:
         """Return where the session stands."""
-        return state_record(self._session, blinded=self._blinded)
+        return state_record(self._session, self._store, blinded=self._blinded)
 
     async def _page(self, _: Request) -> Response:
         return Response(asset("session.html"), media_type="text/html")

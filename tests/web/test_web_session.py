@@ -148,11 +148,20 @@ def test_a_session_of_thirty_answers(
             page.reload()
             ready(page, lines)
         if k == 9:
-            say("Undo", "undo")
+            page.get_by_label("Led by").fill("C")
+            page.get_by_label("Reason for undo or void").fill("wrong button")
+            say("Undo", "undo wrong button actor=C")
+            assert page.get_by_label("Reason for undo or void").input_value() == ""
         if k == 12:
             page.get_by_label("What").select_option("-")
             page.get_by_label("Contact").select_option("5")
             say("Exclude", "exclude contact 5-")
+            page.get_by_label("What").select_option("right")
+            page.get_by_label("Adverse event").fill("burning  foot")
+            say("Keep the event and exclude at once", "adverse right burning foot actor=C")
+            page.get_by_label("Of", exact=True).select_option("3")
+            page.get_by_label("Ohm").fill("850")
+            say("Keep", "impedance 3 850 actor=C")
         if k == 15:
             page.get_by_label("Amplitude, mA").fill("3.5")
             page.get_by_label("Rater").fill("B")
@@ -168,11 +177,11 @@ def test_a_session_of_thirty_answers(
         say(BUTTONS[answer], answer + meta)
     other = tmp_path / "python.journal"
     with Session.open(new_journal(store, other), store) as session:
-        actions = Actions(session.engine, store.index_of)
+        actions = Actions(session, store)
         for line in typed:
             actions.perform(parse_command(line))
     assert records(server.journal) == records(other)
-    assert len(records(other)) == 32
+    assert len(records(other)) == 34
 
 
 def test_a_second_tab_sees_the_first(shared: Server, open_page: Callable[..., Any]) -> None:
