@@ -15,6 +15,7 @@ import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from fieldcorr import __version__
@@ -34,8 +35,19 @@ ADDRESS = re.compile(r"((tcp|tls|ucx|wss?)://)?[^/\s]+:\d+")
 PATIENCE = 10
 """Seconds in which a scheduler has to answer."""
 
-LOSSES = 10
-"""Workers that a task may be lost with before it is taken for what ends them."""
+SETTINGS = {
+    # Workers that a task may be lost with before it is taken for what ends them.
+    "distributed.scheduler.allowed-failures": 10,
+    # Nobody looks at the profile of a worker, which is taken every 10 ms.
+    "distributed.worker.profile.enabled": False,
+}
+"""What dask does otherwise for processes here; a cluster has settings of its own."""
+
+IN_FLIGHT = 1000
+"""Tasks that the scheduler knows of at a time: 10 000 took it 18 s to forget."""
+
+DEAF = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
+"""Workers here leave Ctrl-C, which reaches all processes of a terminal, to the one that asks."""
 
 T = TypeVar("T")
 
@@ -105,18 +117,26 @@ class _Dask:
     ) -> Iterator[tuple[int, T]]:
         from distributed import as_completed
 
-        # Whole calls: dask would look for tasks of its own in tuples of arguments.
-        calls = [partial(task, *own) for own in arguments]
-        futures = self._client.map(partial(_run, __version__), calls, pure=False)
-        numbers = {future.key: number for number, future in enumerate(futures)}
+        waiting, running = iter(enumerate(arguments)), as_completed(loop=self._client.loop)
+        numbers: dict[Any, int] = {}
+
+        def submit(count: int) -> None:
+            some = list(islice(waiting, count))
+            # Whole calls: dask would look for tasks of its own in tuples of arguments.
+            calls = [partial(task, *own) for _, own in some]
+            futures = self._client.map(partial(_run, __version__), calls, pure=False)
+            numbers.update(zip(futures, (number for number, _ in some), strict=True))
+            running.update(futures)
+
         try:
-            for done, future in enumerate(as_completed(futures, loop=self._client.loop), start=1):
-                yield numbers[future.key], self._result(future)
-                future.release()
+            submit(IN_FLIGHT)
+            for done, future in enumerate(running, start=1):
+                yield numbers.pop(future), self._result(future)
+                submit(1)
                 if report is not None:
                     report(done / len(arguments))
         finally:
-            self._client.cancel(futures, force=True)
+            self._client.cancel(list(numbers), force=True)
 
     def _result(self, future: Any) -> Any:
         from distributed.client import FutureCancelledError
@@ -156,13 +176,14 @@ def _connected(where: str, count: int | None) -> Iterator["Client"]:
         raise missing_extra(f"--dask {where}", "dask.distributed", "dask") from error
     if where == LOCAL:
         with (
-            dask.config.set({"distributed.scheduler.allowed-failures": LOSSES}),
+            dask.config.set(SETTINGS),
             # No memory limit: what is large is in files, and killing a worker would not mend it.
             LocalCluster(
                 n_workers=count or available_threads(),
                 threads_per_worker=1,
                 memory_limit=0,
                 dashboard_address="127.0.0.1:0",
+                preload=DEAF,
                 silence_logs=logging.CRITICAL,  # what goes wrong is raised here
             ) as cluster,
             Client(cluster, set_as_default=False) as client,

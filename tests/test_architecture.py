@@ -26,6 +26,7 @@ PIPELINE = (
     "elements",
     "configurations.text",
     "layout",
+    "stimulation",
     "notebook",
     "model",
     "mesh",
@@ -49,7 +50,7 @@ PIPELINE = (
 )
 
 FINITE_ELEMENT_SIDE = ("model", "mesh", "tissue", "contacts", "fem", "leadfield", "verification")
-LIGHT = ("configurations.text", "correlation", "store", "duel", "web")
+LIGHT = ("configurations.text", "stimulation", "correlation", "store", "duel", "web")
 HEAVY_PACKAGES = ("pydantic", "basix", "pyamg", "meshio", "typer", "gmsh", "matplotlib", "anndata")
 
 

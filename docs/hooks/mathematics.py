@@ -84,7 +84,7 @@ def on_page_content(content: str, *, page: Any, **_: Any) -> str:
 def to_mathml(text: str, page: str, *, displayed: bool) -> str:
     """Convert one formula; what the converter does not know is a warning, which strict refuses."""
     formula = convert(text, display="block" if displayed else "inline")
-    unknown = re.search(r"<m[io]>(\\[A-Za-z]+|&amp;|&)</m[io]>", formula)
+    unknown = re.search(r"<m[io][^>]*>(\\[A-Za-z]+|&amp;|&)</m[io]>", formula)
     if unknown:
         log.warning("%s: the formula %r holds %s, which is not known", page, text, unknown[1])
     return formula

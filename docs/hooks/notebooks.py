@@ -9,6 +9,8 @@ import nbformat
 from mkdocs.structure.files import File, Files
 
 FOLDER = "notebooks"
+WIDE = 750
+"""Pictures of more pixels across scroll on a phone."""
 HEAD = """# Notebooks
 
 The whole story with pictures, as it ran. `notebooks/` of the checkout holds the files;
@@ -53,7 +55,8 @@ def _output(output: Any, stem: str, pictures: dict[str, bytes]) -> Iterator[str]
     elif "image/png" in data:
         name = f"{stem}-{len(pictures) + 1}.png"
         pictures[name] = base64.b64decode(data["image/png"])
-        yield f"![Output of the code above]({name})\n"
+        width = int.from_bytes(pictures[name][16:20])  # of the head of a PNG file
+        yield f"![Output of the code above]({name}){'{.wide}' if width > WIDE else ''}\n"
     elif "text/html" in data:
         html = "".join(line.strip() for line in data["text/html"].splitlines())
         yield f'<div class="output">{html}</div>\n'

@@ -14,7 +14,9 @@ from fieldcorr.store import Options
 def settings(model: Model, options: Options) -> dict[str, Any]:
     """Return what was chosen: measure, drive, region, solver, rules, neighbourhoods."""
     content = model.content()
+    stimulator = content["stimulator"]
     return {
+        **({} if stimulator is None else {"stimulator": stimulator}),
         "model": model.name,
         "device": model.device.name,
         "measure": content["measure"],

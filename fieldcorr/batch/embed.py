@@ -14,8 +14,10 @@ from fieldcorr.configurations.text import format_configuration
 from fieldcorr.correlation.embedding import embedding_from_gram, embedding_from_samples
 from fieldcorr.correlation.tiles import correlation_rows, pack_embedding
 from fieldcorr.drive import contact_currents
+from fieldcorr.errors import ConfigurationError
 from fieldcorr.leadfield import LeadField, solve_configurations
 from fieldcorr.model import Model
+from fieldcorr.stimulation import LIMITS, Stimulation, Stimulator, device_areas_cm2
 
 MOST_CONFIGURATIONS = 4096
 """More configurations than this are represented by an evenly spread part of them."""
@@ -52,6 +54,27 @@ def drive_currents(model: Model, polarity: Signs, field: LeadField) -> Floats:
         fractions=shares(model),
         names=field.contact_names,
     )
+
+
+def within_limits(model: Model, polarity: Signs, field: LeadField) -> Signs:
+    """Return the configurations whose contacts stay within the limits of the rules, if any."""
+    limits = {key: value for key in LIMITS if (value := getattr(model.rules, key)) is not None}
+    if model.stimulator is None or not limits:
+        return polarity
+    names, device = field.contact_names, model.device.model_dump(mode="json")
+    stimulation = Stimulation(
+        Stimulator.read(model.stimulator.model_dump(mode="json"), limits),
+        tuple(names),
+        device_areas_cm2(device, names),
+    )
+    kept = stimulation.within_limits(polarity, drive_currents(model, polarity, field))
+    if not kept.any():
+        said = ", ".join(f"{key} = {value:g}" for key, value in limits.items())
+        raise ConfigurationError(
+            f"the rules leave no configuration: {said} removed the last {len(polarity)}; what has "
+            "no measured impedance is not within them"
+        )
+    return polarity[kept]
 
 
 def embed(model: Model, polarity: Signs, current: Floats, field: LeadField) -> Floats:

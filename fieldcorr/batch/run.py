@@ -25,6 +25,7 @@ from fieldcorr.batch.embed import (
     embed,
     spread,
     summary,
+    within_limits,
 )
 from fieldcorr.batch.fields import lead_field
 from fieldcorr.batch.plan import contacts_of, stores_matrix, unlisted_space
@@ -168,11 +169,12 @@ class Batch:
             if isinstance(chosen, ProductSpace):
                 values = self._unlisted(chosen, solved)
             else:
+                chosen = within_limits(self.model, chosen, solved.main)
                 values = self._listed(chosen, solved)
         write_store(
             self.folder,
             values,
-            options=replace(self.options, matrix=stores_matrix(total)),
+            options=replace(self.options, matrix=stores_matrix(len(chosen))),
             key=code_hash(),
             run=self._run_record,
             crew=self.crew,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from fieldcorr.cli._common import command_group, note, show
-from fieldcorr.errors import DuelError, ExportError
+from fieldcorr.errors import ConfigurationError, DuelError, ExportError
 from fieldcorr.files import refuse_existing
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fieldcorr.duel.journal import JournalContent
     from fieldcorr.store import Store
 
-HELP = """A session with a person: compare two configurations at a time, keep a journal.
+HELP = """Run a session with a person: two configurations at a time.
 
 The journal is a text file with one line per answer, on the disk before the answer is acknowledged.
 Interrupt a session as you like; "run" goes on where the journal ends.
@@ -109,7 +109,15 @@ def new(
     repeats: Annotated[
         float, typer.Option(help="Share of pairs asked again, sides swapped, to know the rater.")
     ] = 0.05,
+    stimulator: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.toml",
+            help="Its [stimulator], and limits in [configurations], in place of the store's.",
+        ),
+    ] = None,
     rater: Annotated[str, typer.Option(help="Who answers.")] = "",
+    actor: Annotated[str, typer.Option(help="Who leads the session.")] = "",
     remark: Annotated[str, typer.Option("--note", help="A remark to keep.")] = "",
     meta: Annotated[
         list[str] | None,
@@ -124,6 +132,7 @@ def new(
       fieldcorr duel new my.journal my.h5 --horizon 200 --stop 0.9,0.05 --chain
       fieldcorr duel new my.journal my.h5 --horizon 200 --prior first.json --prior-weight 0.3
       fieldcorr duel new my.journal my.h5 --horizon 100 --engine corrduel --option radius=global
+      fieldcorr duel new my.journal my.h5 --horizon 200 --stimulator today.toml --actor "C. D."
     """
     from fieldcorr.duel import DuelOptions, Session
     from fieldcorr.duel.lesson import read_lesson
@@ -139,8 +148,12 @@ def new(
         prior_weight=prior_weight,
     )
     named = engine or ("corrduel" if paper or delta is not None else "bayes")
-    kept = {"rater": rater, "note": remark, **parse_pairs(meta)}
+    kept = {"rater": rater, "actor": actor, "note": remark, **parse_pairs(meta)}
     with open_store(store) as opened:
+        stimulation = None if stimulator is None else _stimulation(stimulator, opened)
+        allowed = None if only is None else _whitelist(only, opened)
+        if stimulation is not None:
+            allowed = _within_limits(stimulation, opened, allowed)
         session = Session.new(
             journal,
             opened,
@@ -148,7 +161,8 @@ def new(
             seed=secrets.randbits(32) if seed is None else seed,
             algorithm=_algorithm(named),
             settings=settings,
-            whitelist=None if only is None else _whitelist(only, opened),
+            whitelist=allowed,
+            stimulation=stimulation,
             store_name=_relative(store, journal),
             meta={key: value for key, value in kept.items() if value != ""},
             repeats=repeats,
@@ -174,6 +188,7 @@ def run(
         bool, typer.Option("--json", help="Talk in JSON lines, for another program.")
     ] = False,
     rater: Annotated[str, typer.Option(help="Who answers from now on.")] = "",
+    actor: Annotated[str, typer.Option(help="Who leads the session from now on.")] = "",
 ) -> None:
     """Ask for comparisons until the session ends or someone quits.
 
@@ -203,8 +218,8 @@ def run(
         Session.open(journal, opened) as session,
     ):
         front: Front = JsonFront(_say) if as_json else TextFront(opened, _say, prompt=person)
-        if rater:
-            session.engine.note({"rater": rater})
+        if named := {key: name for key, name in (("rater", rater), ("actor", actor)) if name}:
+            session.engine.note(named)
         try:
             if person:
                 note("Working ...")  # the first question compiles what it needs
@@ -304,8 +319,10 @@ def undo(
     journal: JournalArgument,
     store: StoreOption = None,
     count: Annotated[int, typer.Option(min=1, help="How many entries.")] = 1,
+    actor: Annotated[str, typer.Option(help="Who takes them back.")] = "",
+    reason: Annotated[str, typer.Option(help="Why.")] = "",
 ) -> None:
-    """Take back the last entries; the journal keeps both the entry and its undoing.
+    """Take back the last entries; the journal keeps them too.
 
     \b
     Examples:
@@ -317,9 +334,10 @@ def undo(
     from fieldcorr.duel.terminal import printable
 
     with _store_of(journal, store) as opened, Session.open(journal, opened) as session:
-        actions = Actions(session.engine, opened.index_of)
+        actions = Actions(session, opened)
+        said = {key: text for key, text in (("actor", actor), ("reason", reason)) if text}
         for _ in range(count):
-            show(printable(actions.perform(Command("undo"))))
+            show(printable(actions.perform(Command("undo", meta=dict(said)))))
 
 
 @group.command()
@@ -329,14 +347,15 @@ def export(
         Path, typer.Option("--output", "-o", metavar="FILE", help="A .csv, .tsv or .json file.")
     ],
     what: Annotated[
-        str, typer.Option(help="survivors, duels, events, electrodes, rater or lesson.")
+        str, typer.Option(help="survivors, duels, entries, events, electrodes, rater or lesson.")
     ] = "survivors",
     store: StoreOption = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
-    """Write the ranked set or the answers that count as a table, or the lesson for a next session.
+    """Write the ranked set, the answers, or a lesson to a file.
 
-    "events" and "electrodes" are the answers and the contacts in the columns of BIDS.
+    "entries" are all lines of the journal, also voids and undos with actor and reason; "events" and
+    "electrodes" are the answers and the contacts in the columns of BIDS.
 
     \b
     Examples:
@@ -349,6 +368,7 @@ def export(
     from fieldcorr.duel.export import (
         duel_rows,
         electrode_rows,
+        entry_rows,
         event_rows,
         rater_row,
         survivor_rows,
@@ -357,7 +377,7 @@ def export(
     )
     from fieldcorr.duel.session import read_session
 
-    known = ("survivors", "duels", "events", "electrodes", "rater", "lesson")
+    known = ("survivors", "duels", "entries", "events", "electrodes", "rater", "lesson")
     if what not in known:
         raise ExportError(f"--what {what}: not one of {', '.join(known)}")
     with _store_of(journal, store) as opened:
@@ -373,6 +393,8 @@ def export(
             rows = electrode_rows(opened)
         elif what == "rater":
             rows = [rater_row(engine, content)]
+        elif what == "entries":
+            rows = entry_rows(content)
         elif what == "survivors":
             rows = survivor_rows(engine)
         else:
@@ -456,6 +478,43 @@ def _whitelist(path: Path, store: Store) -> list[int]:
         except UnicodeDecodeError as error:
             raise DuelError(f"{path}: is not UTF-8: {error}") from error
     return [store.index_of(line) for line in lines if line and not line.startswith("#")]
+
+
+def _stimulation(path: Path, store: Store) -> dict[str, Any]:
+    """Read the stimulator of a session, checked as that of a model."""
+    from fieldcorr.model.load import load_stimulation
+    from fieldcorr.stimulation import check_impedances
+
+    found = load_stimulation(path)
+    try:
+        check_impedances(found["stimulator"]["impedance_ohm"], store.contact_names)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{path}: stimulator.impedance_ohm: {error}") from error
+    return found
+
+
+def _within_limits(
+    record: dict[str, Any], store: Store, allowed: list[int] | None
+) -> list[int] | None:
+    """Return the rows that the limits of a session allow, None for all."""
+    from fieldcorr.stimulation import stimulation_of
+
+    if not record["limits"]:
+        return allowed
+    if store.is_whole and allowed is None:
+        raise DuelError(
+            f"--stimulator: {len(store):,} configurations are not listed, so that limits cannot "
+            "be applied to all of them; choose some with --only"
+        )
+    stimulation = stimulation_of(store, record["stimulator"], limits=record["limits"])
+    rows = list(range(len(store))) if allowed is None else allowed
+    if stimulation is not None:
+        kept = stimulation.within_limits(store.polarity[rows], store.current[rows])
+        rows = [row for row, keep in zip(rows, kept, strict=True) if keep]
+    if not rows:
+        raise DuelError("--stimulator: no configuration is known to be within the limits")
+    note(f"{len(rows)} configurations are within the limits of the stimulator")
+    return rows
 
 
 def _open_text(path: Path) -> TextIO:

@@ -24,11 +24,13 @@ def command(
     ] = None,
     table: Annotated[
         str,
-        typer.Option(help="For .csv and .parquet: configurations, neighbourhoods or matrix."),
+        typer.Option(
+            help="For .csv and .parquet: configurations, neighbourhoods, matrix; .csv: stimsets."
+        ),
     ] = "configurations",
     top: Annotated[
         int | None,
-        typer.Option(min=1, help="Of the table neighbourhoods: so many per row, of largest r."),
+        typer.Option(min=1, help="Of the table neighbourhoods: this many per row, by falling r."),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
@@ -36,13 +38,14 @@ def command(
 
     .vtu and .xdmf hold the potential of named configurations for ParaView; they need not be rows
     of the store. .npz, .mat and .h5ad hold configurations, r and neighbourhoods; .csv and .parquet
-    one table, of the rows that are named or of all.
+    one table, of the rows that are named or of all; "stimsets" is what OSS-DBS takes.
 
     \b
     Examples:
       fieldcorr export my.h5 field.vtu -c "0- 5+" -c "3- 8+ 9+"
       fieldcorr export my.h5 all.npz
       fieldcorr export my.h5 neighbours.csv --table neighbourhoods
+      fieldcorr export my.h5 StimSets.csv --table stimsets -c "0- 5+" -c "3- 8+ 9+"
       fieldcorr export whole.h5 near.csv --table neighbourhoods -c "0- 5+" --top 100
     """
     from fieldcorr.export import export_store

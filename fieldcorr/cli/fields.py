@@ -46,7 +46,7 @@ def command(
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     cache: CacheOption = None,
 ) -> None:
-    """Compute the lead fields: the potential per ampere of every contact.
+    """Compute the lead fields: potential per ampere of a contact.
 
     Shows the self-impedance of every contact (against all others tied together), the residual
     of its solve, the physical identities with their values, and timings. Solved fields are kept,

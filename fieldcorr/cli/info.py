@@ -31,7 +31,7 @@ def command(
     impedances: ImpedancesOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show what a store or a sweep holds, or how many configurations a model would give.
+    """Show what a store or a sweep holds, or what a model would give.
 
     \b
     Examples:

@@ -78,7 +78,7 @@ def command(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing output.")] = False,
 ) -> None:
-    """Build the mesh of a model with gmsh, or check and convert a mesh.
+    """Build the mesh of a model, or check and convert a mesh.
 
     Building needs the extra "mesh" (gmsh). The meshes of the bundled model are shipped, so it is
     needed only after a change of geometry or sizes. With --check any mesh that meshio reads is

@@ -51,10 +51,10 @@ def command(
     changes: SetOption = None,
     threshold: Annotated[float, typer.Option(help="Neighbours are pairs with r above this.")] = 0.0,
     top_k: Annotated[
-        int, typer.Option("--top-k", min=0, help="At most so many neighbours each; 0 for all.")
+        int, typer.Option("--top-k", min=0, help="At most this many neighbours each; 0 for all.")
     ] = 0,
     memory: Annotated[
-        str, typer.Option(metavar="SIZE", help="Memory for tiles of r, such as 2G.")
+        str, typer.Option(metavar="SIZE", help="Memory for blocks of r, such as 2G.")
     ] = "1G",
     threads: ThreadsOption = None,
     slim: Annotated[
@@ -77,7 +77,7 @@ def command(
         bool, typer.Option("--dry-run", help="Count configurations and sizes; compute nothing.")
     ] = False,
 ) -> None:
-    """Compute fields, correlations and neighbourhoods, and write the store.
+    """Compute fields and correlations, and write them to a store.
 
     An interrupted batch goes on where it stopped when the same command is given again. Solved
     fields are kept, so that changed rules or thresholds do not solve again.

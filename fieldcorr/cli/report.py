@@ -22,10 +22,10 @@ def command(
     ] = Path("report.html"),
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
-    """Write one page that works offline, in any browser, and prints on A4.
+    """Write a page about a store that works offline in any browser.
 
     It tells what the store holds and how good it is, and draws the array, fields and neighbours of
-    any pattern that is picked in the page; with a journal, the session too.
+    any pattern that is picked in the page; with a journal, the session too. It prints on A4.
 
     \b
     Examples:

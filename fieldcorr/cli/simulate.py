@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from fieldcorr.duel.simulate import Player
     from fieldcorr.duel.worlds import World
 
-HELP = """Try the duel on simulated preferences: the paper's experiment, or a store.
+HELP = """Try engines on simulated preferences.
 
 \b
 Examples:
@@ -120,10 +120,11 @@ def paper(
     threads: ThreadsOption = None,
     dask: DaskOption = None,
 ) -> None:
-    """Repeat the paper's simulation: a Gaussian process on a grid, five algorithms.
+    """Repeat the paper's simulation with five algorithms.
 
-    CorrDuel (all dominated arms removed, history kept), Beat-the-Mean, RUCB, Sparring with UCB1,
-    and CorrDuel exactly as printed. The paper has 10 000 trials of 100 duels on 50 x 50 points.
+    Utilities are Gaussian processes on a grid. The algorithms are CorrDuel (all dominated arms
+    removed, history kept), Beat-the-Mean, RUCB, Sparring with UCB1, and CorrDuel exactly as
+    printed. The paper has 10 000 trials of 100 duels on 50 x 50 points.
 
     \b
     Examples:
@@ -171,12 +172,15 @@ def store_command(
     threads: ThreadsOption = None,
     dask: DaskOption = None,
 ) -> None:
-    """Play on the configurations of a store, with random utilities over them.
+    """Play on the configurations of a store, with random utilities.
 
     Utilities have mean 0 and standard deviation --amplitude over the configurations: linear in the
     field (magnitude: its absolute value), Gaussian processes (smooth, matern), six bumps, linear in
     the potential at three places of the cord (target), or sigmoid recruitment of four wanted and
     three unwanted places (recruitment) or dorsal roots (roots).
+
+    On a store that lists no configurations utilities are linear or magnitude, and CorrDuel and
+    BayesDuel play; a session takes 1.5 GB and about half a second per duel.
 
     \b
     Examples:
@@ -186,7 +190,7 @@ def store_command(
       fieldcorr simulate store my.h5 --utility magnitude --horizon 200 --csv regret.csv
       fieldcorr simulate store my.h5 --engine BayesDuel --trials 5000 --dask tcp://head-node:8786
     """
-    from fieldcorr.duel.worlds import ElectrodeSpace
+    from fieldcorr.duel.worlds import ElectrodeSpace, WholeSpace
     from fieldcorr.store import open_store
 
     _refuse(csv, plot, table, force=force, inputs=[settings, store])
@@ -201,8 +205,13 @@ def store_command(
     pairs = {"options": parse_pairs(option, delta=delta), "rater": parse_pairs(rater)}
     chosen = _merged(STORE, settings, given, pairs)
     with open_store(store) as opened:
-        shape = {key: chosen[key] for key in ("length", "amplitude")}
-        world = ElectrodeSpace.of_store(opened, chosen["utility"], **shape)
+        world: World
+        if opened.is_whole:
+            world = WholeSpace(opened, chosen["utility"], chosen["amplitude"])
+            chosen["engines"] = chosen["engines"] or ["CorrDuel", "BayesDuel"]
+        else:
+            shape = {key: chosen[key] for key in ("length", "amplitude")}
+            world = ElectrodeSpace.of_store(opened, chosen["utility"], **shape)
         _play(world, chosen, threads, csv, plot, table, dask)
 
 

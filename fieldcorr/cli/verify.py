@@ -31,7 +31,7 @@ def command(
     ] = False,
     threads: ThreadsOption = None,
 ) -> None:
-    """Check this installation against solutions that are known exactly.
+    """Check this installation against solutions known exactly.
 
     Finite-element potentials and currents of a layered slab, concentric spheres, layered
     cylinders, an equipotential disc and contacts with impedance are compared with their closed

@@ -26,6 +26,7 @@ from fieldcorr.configurations.grid import ContactGrid
 from fieldcorr.configurations.space import ProductSpace
 from fieldcorr.configurations.text import MAX_CONTACTS, configuration_ids, parse_configuration
 from fieldcorr.errors import ConfigurationError
+from fieldcorr.stimulation import LIMITS
 
 if TYPE_CHECKING:
     from fieldcorr.model import Rules
@@ -84,11 +85,12 @@ def product_space(rules: "Rules", contacts: ContactGrid) -> ProductSpace:
         If a rule says more than which polarities single contacts may have, and how many of a kind.
     """
     constraints = _constraints(rules, contacts)
-    if not constraints.only_counts or rules.include or rules.exclude:
+    delivered = any(getattr(rules, key) is not None for key in LIMITS)
+    if not constraints.only_counts or rules.include or rules.exclude or delivered:
         raise ConfigurationError(
             "so many configurations can be left only by rules about single contacts and about "
             "numbers of contacts, not by adjacent, extent_max_mm, connected, guarded, symmetric, "
-            "include or exclude"
+            "include or exclude, nor by limits of charge or current"
         )
     return ProductSpace(constraints.allowed, constraints.limits)
 

@@ -7,37 +7,63 @@ same lines come from a terminal, a file or another program.
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from math import isfinite
+from textwrap import wrap
 from typing import TYPE_CHECKING, Literal, cast
 
 import numpy as np
 
-from fieldcorr.duel.engine import Engine
-from fieldcorr.duel.events import ANSWERS, Answer, Event, set_event
+from fieldcorr.duel.events import ANSWERS, Answer, Event, Meta, set_event
+from fieldcorr.duel.fields import (
+    IMPEDANCE_OF,
+    NOT_SAID,
+    check_fields,
+    doses_of,
+    last_said,
+    stimulation_in,
+)
+from fieldcorr.duel.session import Session
 from fieldcorr.errors import DuelError
+from fieldcorr.stimulation import Stimulation, check_impedances
 
 if TYPE_CHECKING:
     from fieldcorr.store import Store
 
-HELP = """\
-l, left, 1       the left configuration was better; or the left arrow key
-r, right, 2      the right one was better; or the right arrow key
-s, same, tie     no difference
-k, skip          another pair, please
-u, undo          take back the last entry
-x, exclude WHAT  never propose WHAT again (a safety exclusion, no loss);
-                 WHAT is left, right, both, a configuration such as 0- 5+,
-                 or a contact: 3- (as a cathode), 3+, contact 3 (at all);
-                 "above 0.9" at the end adds everything correlated above 0.9
-i, include WHAT  take back an exclusion, also with "above"
-v, void N        answer number N does not count
-c, compare A with B       ask for this pair next
-rank A > B = C > D        several at once, from best to worst
-horizon N        change the planned number of duels
-n, note TEXT     keep a remark
-h, help          this text
-q, quit          stop; the journal has everything, run again to go on
-Anything like amplitude_mA=3.2 frequency_Hz=40 after an answer is kept with it.
-"""
+ENTRIES = (
+    ("l, left, 1", "the left configuration was better; or the left arrow key"),
+    ("r, right, 2", "the right one was better; or the right arrow key"),
+    ("s, same, tie", "no difference"),
+    ("k, skip", "another pair, please"),
+    ("u, undo WHY", "take back the last entry"),
+    ("v, void N WHY", "answer number N does not count"),
+    (
+        "x, exclude WHAT",
+        "never propose WHAT (for safety, no loss): left, right, both, 0- 5+, or contact 3, 3-, 3+; "
+        '"above 0.9" at the end adds all correlated above 0.9',
+    ),
+    ("i, include WHAT", 'take back an exclusion, also with "above"'),
+    ("a, adverse WHAT TEXT", "keep an adverse event and exclude WHAT at once"),
+    ("z, impedance WHAT N", "measured, ohm: of contact 3, or of left, right, 0- 5+"),
+    ("c, compare A with B", "ask for this pair next"),
+    ("rank A > B = C", "several at once, from best to worst"),
+    ("horizon N", "change the planned number of duels"),
+    ("n, note TEXT", "keep a remark"),
+    ("h, help / q, quit", "this text / stop: the journal has everything"),
+)
+AFTER = (
+    "Kept with an entry if typed after it: amplitude_mA=3.2 (or amplitude_V), pulse_width_us=210 "
+    "rate_Hz=40, rater=A.B. actor=C.D., or any other name=value."
+)
+
+
+def help_text(width: int = 80) -> str:
+    """Return what can be typed, within so many columns."""
+    indent = 2 + max(len(words) for words, _ in ENTRIES)
+    lines = []
+    for words, meaning in ENTRIES:
+        rest = " " * indent
+        lines += wrap(words.ljust(indent) + meaning, width, subsequent_indent=rest)
+    return "\n".join([*lines, *wrap(AFTER, width)]) + "\n"
+
 
 _ALIASES = {
     "l": "left",
@@ -48,6 +74,8 @@ _ALIASES = {
     "x": "exclude",
     "i": "include",
     "v": "void",
+    "a": "adverse",
+    "z": "impedance",
     "c": "compare",
     "n": "note",
     "h": "help",
@@ -110,15 +138,19 @@ def _is_whole(text: str) -> bool:
     return text.isascii() and text.strip().isdecimal() and len(text) < 19
 
 
-class Actions:
-    """Commands on the engine of an open session; ``find`` returns the arm of a text."""
+SIDES = {"left": (0,), "l": (0,), "right": (1,), "r": (1,), "both": (0, 1)}
 
-    def __init__(self, engine: Engine, find: Callable[[str], int]) -> None:
-        self._engine = engine
-        self._find = find
+
+class Actions:
+    """Commands on an open session and its store."""
+
+    def __init__(self, session: Session, store: "Store") -> None:
+        self._engine, self._store = session.engine, store
+        self._header = session.journal.content.header
 
     def perform(self, command: Command) -> str:
         """Do what was typed and return what was done, in words."""
+        check_fields(command.meta)
         verb = command.verb
         if verb in ANSWERS:
             return self._answer(command, cast("Answer", verb))
@@ -126,10 +158,15 @@ class Actions:
         if verb in ("exclude", "include"):
             told = self._restrict(cast("Literal['exclude', 'include']", verb), command)
         else:
-            action: Callable[[tuple[str, ...]], str] = getattr(self, f"_{verb}")
-            told = action(command.words)
+            action: Callable[[Command], str] = getattr(self, f"_{verb}")
+            told = action(command)
         changed = verb != "undo" and asked is not None and asked != self._asked()
         return f"{told}; the pair to compare has CHANGED" if changed else told
+
+    @property
+    def stimulation(self) -> Stimulation | None:
+        """The stimulator of the session, with the impedances measured so far."""
+        return stimulation_in(self._store, self._header, self._engine.events)
 
     def _asked(self) -> tuple[int, int] | None:
         return None if self._engine.done else self._engine.ask()
@@ -145,8 +182,25 @@ class Actions:
             raise DuelError(f"{answer} takes no {command.words[0]!r}; h is help")
         if command.number is not None and command.number != number:
             return self._repeated(command.number, answer)
+        careful = self._above_ceiling(command.meta)
         self._engine.answer(answer, meta=command.meta)
-        return f"duel {number} recorded: {answer}"
+        return f"duel {number} recorded: {answer}{careful}"
+
+    def _above_ceiling(self, meta: Meta) -> str:
+        """Return a warning if the amplitude that was said is above what the limits allow."""
+        stimulation = self.stimulation
+        unit = "" if stimulation is None else stimulation.stimulator.unit
+        said, pair = float(meta.get(f"amplitude_{unit}", 0.0)), self._asked()
+        if stimulation is None or not said or pair is None:
+            return ""
+        doses = doses_of(stimulation, self._store, pair, meta)
+        above = [
+            f"; CAREFUL: {said:g} {unit} is above the {ceiling:g} {unit} that "
+            f"{self._engine.source.label(arm)} may have"
+            for arm, ceiling in zip(pair, doses.ceiling, strict=True)
+            if said > ceiling
+        ]
+        return "".join(above)
 
     def _repeated(self, number: int, answer: Answer) -> str:
         """Acknowledge an answer that stands in the journal already; refuse anything else."""
@@ -167,8 +221,8 @@ class Actions:
         arms = self._named_arms(words) if contact is None else self._arms_with(*contact)
         before = self._engine.progress.excluded
         event = set_event(verb, arms, value=threshold)
-        said = {} if contact is None else {"contact": " ".join(words)}
-        self._engine.record(replace(event, meta=said | command.meta))
+        said: Meta = {} if contact is None else {"contact": " ".join(words)}
+        self._engine.record(replace(event, meta={**said, **command.meta}))
         change = abs(self._engine.progress.excluded - before)
         names = " ".join(words)
         if contact is None:
@@ -180,10 +234,9 @@ class Actions:
 
         One contact alone is no configuration: "3-" means all that use contact 3 as a cathode.
         """
-        store = self._engine.source.store
         name = words[-1] if len(words) == 1 + (words[:1] == ("contact",)) else ""
         sign = {"-": -1, "+": 1}.get(name[-1:], 0)
-        names = () if store is None else store.contact_names
+        names = self._store.contact_names
         if sign and name[:-1] in names:
             return names.index(name[:-1]), sign
         if words[:1] != ("contact",):
@@ -193,64 +246,104 @@ class Actions:
         return names.index(name), 0
 
     def _arms_with(self, contact: int, sign: int) -> list[int]:
-        polarity = cast("Store", self._engine.source.store).polarity[:, contact]
+        polarity = self._store.polarity[:, contact]
         arms = np.flatnonzero(polarity == sign if sign else polarity != 0)
         if not arms.size:
             raise DuelError("no configuration of the store uses this contact so")
         return [int(arm) for arm in arms]
 
     def _named_arms(self, words: tuple[str, ...]) -> list[int]:
-        sides = {"left": [0], "l": [0], "right": [1], "r": [1], "both": [0, 1]}
-        if len(words) == 1 and words[0] in sides:
+        if len(words) == 1 and words[0] in SIDES:
             pair = self._engine.ask()
-            return [pair[side] for side in sides[words[0]]]
+            return [pair[side] for side in SIDES[words[0]]]
         if not words:
             raise DuelError("left, right, both, or which configuration? h is help")
         return [self._arm(" ".join(words))]
 
-    def _quit(self, words: tuple[str, ...]) -> str:
+    def _adverse(self, command: Command) -> str:
+        """Exclude what an adverse event came with, and keep what it was."""
+        words = command.words
+        count = 1 if words[:1] and words[0] in SIDES else 2 if words[:1] == ("contact",) else 0
+        if not count:
+            signed = [word[-1:] in ("+", "-") for word in words]
+            count = signed.index(False) if False in signed else len(words)
+        what, text = words[:count], words[count:]
+        above: tuple[str, ...] = ()
+        if text[-2:-1] == ("above",):
+            text, above = text[:-2], text[-2:]
+        if not what or not text:
+            raise DuelError("adverse WHAT TEXT, such as: adverse left tingling in the foot")
+        meta: Meta = {**command.meta, "adverse_event": " ".join(text)}
+        told = self._restrict("exclude", Command("exclude", what + above, dict(meta)))
+        return f"adverse event kept; {told}; include or undo takes it back"
+
+    def _impedance(self, command: Command) -> str:
+        """Keep a measured impedance: charges are computed with it from now on."""
+        *words, ohm = command.words or ("",)
+        pair = self._asked()
+        if len(words) == 1 and words[0] in SIDES and words[0] != "both" and pair is not None:
+            what = self._engine.source.label(pair[SIDES[words[0]][0]])
+        else:
+            what = " ".join(words[words[:1] == ["contact"] :])
+        if not what:
+            raise DuelError("impedance WHAT OHM, such as: impedance 0- 5+ 900")
+        check_impedances({what: 0.0}, self._store.contact_names)
+        value = _number(ohm, "impedance")
+        self._engine.note({**command.meta, IMPEDANCE_OF: what, "impedance_ohm": value})
+        return f"impedance of {what} kept: {value:g} ohm"
+
+    def _quit(self, _: Command) -> str:
         raise DuelError("quit stands alone on its line; h is help")
 
-    def _undo(self, words: tuple[str, ...]) -> str:
-        if words:
-            raise DuelError(f"undo takes no {words[0]!r}: it takes back one entry at a time")
-        event = self._engine.undo()
+    def _undo(self, command: Command) -> str:
+        if len(command.words) == 1 and _is_whole(command.words[0]):
+            raise DuelError(f"undo takes no {command.words[0]!r}: one entry at a time")
+        event = self._engine.undo(meta=self._decided(command.meta, command.words))
         what = f"{event.kind} {self._said(event)}".strip()
         warning = ""
         if event.kind == "exclude":
             warning = "; CAREFUL: what it excluded can be proposed again"
         return f"taken back: {what}{warning}"
 
-    def _void(self, words: tuple[str, ...]) -> str:
-        number = _whole(" ".join(words), "void")
-        self._engine.void(number)
+    def _void(self, command: Command) -> str:
+        number = _whole(" ".join(command.words[:1]), "void")
+        self._engine.void(number, meta=self._decided(command.meta, command.words[1:]))
         return f"duel {number} does not count any more, {self._left()}"
 
-    def _compare(self, words: tuple[str, ...]) -> str:
-        first, found, second = " ".join(words).partition(" with ")
+    def _decided(self, meta: Meta, words: tuple[str, ...]) -> Meta:
+        """Return metadata with who takes something back, and why."""
+        kept, events = self._header.get("meta", {}), self._engine.events
+        actor = last_said("actor", kept, events) or last_said("rater", kept, events)
+        reason = " ".join(words)
+        return {"actor": actor or NOT_SAID, "reason": reason or NOT_SAID, **meta}
+
+    def _compare(self, command: Command) -> str:
+        first, found, second = " ".join(command.words).partition(" with ")
         if not found:
             raise DuelError("compare A with B, such as: compare 0- 5+ with 3- 7+")
         self._engine.force(self._arm(first), self._arm(second))
         return f"next: {first.strip()} with {second.strip()}"
 
-    def _rank(self, words: tuple[str, ...]) -> str:
-        groups = [part.split(" = ") for part in " ".join(words).split(" > ")]
+    def _rank(self, command: Command) -> str:
+        groups = [part.split(" = ") for part in " ".join(command.words).split(" > ")]
         self._engine.tell_ranking([[self._arm(text) for text in group] for group in groups])
         return f"ranking recorded: {len(self._engine.history[-1].comparisons())} comparisons"
 
-    def _horizon(self, words: tuple[str, ...]) -> str:
-        self._engine.extend(_whole(" ".join(words), "horizon"))
+    def _horizon(self, command: Command) -> str:
+        self._engine.extend(_whole(" ".join(command.words), "horizon"))
         return f"the session is planned for {self._engine.horizon} duels"
 
-    def _note(self, words: tuple[str, ...]) -> str:
-        if not words:
+    def _note(self, command: Command) -> str:
+        if not command.words:
             raise DuelError("note what?")
-        self._engine.note({"note": words[0].strip()})
+        self._engine.note({**command.meta, "note": command.words[0].strip()})
         return "note kept"
 
     def _arm(self, text: str) -> int:
         text = text.strip()
-        return int(text[1:]) if text.startswith("#") and _is_whole(text[1:]) else self._find(text)
+        if text.startswith("#") and _is_whole(text[1:]):
+            return int(text[1:])
+        return self._store.index_of(text)
 
     def _said(self, event: Event) -> str:
         names = str(event.meta.get("contact", ""))

@@ -160,7 +160,7 @@ class Engine(ABC):
         if isinstance(self.source, WholeSource) and not self.takes_whole:
             raise DuelError(
                 f"{type(self).__name__} keeps numbers of its own for every configuration: it "
-                f"cannot play on {len(self.source):,} of them; CorrDuel can"
+                f"cannot play on {len(self.source):,} of them; CorrDuel and BayesDuel can"
             )
         self.seed = whole_number(seed, "seed", DuelError)
         if self.seed >= 2**63:
@@ -225,14 +225,15 @@ class Engine(ABC):
         """
         self.record(ranking_event(ranking))
 
-    def void(self, number: int) -> None:
+    def void(self, number: int, *, meta: Meta | None = None) -> None:
         """Declare answer ``number`` (1 is the first of :attr:`history`) void, as if skipped."""
-        self.record(Event(kind="void", value=whole_number(number, "void", DuelError, least=1)))
+        value = whole_number(number, "void", DuelError, least=1)
+        self.record(Event(kind="void", value=value, meta=meta or {}))
 
-    def undo(self) -> Event:
+    def undo(self, *, meta: Meta | None = None) -> Event:
         """Take back the last event that is not a note and return it."""
         last = self._log[self._last()]
-        self.record(Event(kind="undo"))
+        self.record(Event(kind="undo", meta=meta or {}))
         return last
 
     def force(self, first: int, second: int) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fieldcorr.duel.engine import Engine
+from fieldcorr.duel.fields import IMPEDANCE_OF, NUMBERS, TEXTS
 from fieldcorr.duel.journal import JournalContent
 from fieldcorr.duel.raters import answer_seconds, spent_seconds
 from fieldcorr.errors import ExportError
@@ -40,9 +41,10 @@ def survivor_rows(engine: Engine) -> list[Row]:
 def duel_rows(engine: Engine, content: JournalContent) -> list[Row]:
     """Return every comparison that was answered and not undone, in order."""
     rows = []
-    voided = {int(event.value or 0) for event in engine.events if event.kind == "void"}
+    voided = {int(event.value or 0): event.meta for event in engine.events if event.kind == "void"}
     records = rated_answers(content)
-    parameters = dict.fromkeys(key for event in engine.history for key in event.meta)
+    typed = dict.fromkeys((*NUMBERS, "note"))  # always there, whatever was said
+    parameters = typed | dict.fromkeys(key for event in engine.history for key in event.meta)
     parameters.pop("rater", None)
     spent = spent_seconds(content)
     for number, (record, event) in enumerate(zip(records, engine.history, strict=True), start=1):
@@ -62,11 +64,35 @@ def duel_rows(engine: Engine, content: JournalContent) -> list[Row]:
                     "left_configuration": engine.source.label(event.arms[0]),
                     "asked": event.asked,
                     "void": number in voided,
+                    "void_actor": voided.get(number, {}).get("actor", ""),
+                    "void_reason": voided.get(number, {}).get("reason", ""),
                     "rater": record["rater"],
                     "meta": json.dumps(dict(event.meta), ensure_ascii=False),
                 }
             )
             rows[-1] |= {key: event.meta.get(key, "") for key in parameters if key not in rows[-1]}
+    return rows
+
+
+def entry_rows(content: JournalContent) -> list[Row]:
+    """Return every entry of a journal, also those that were undone: who, when, what and why."""
+    counting = {record["line"] for record in counting_records(content)}
+    fields = (*NUMBERS, IMPEDANCE_OF, *TEXTS, "rater", "note")
+    rows = []
+    for record in content.records:
+        meta = record.get("meta", {})
+        rows.append(
+            {
+                "line": record["line"],
+                "time": record["time"],
+                "entry": record["event"],
+                "counts": record["line"] in counting,
+                "configurations": " | ".join(record.get("labels", ())) or meta.get("contact", ""),
+                "answer": record.get("answer", ""),
+                "value": record.get("value", ""),
+                **{field: meta.get(field, "") for field in fields},
+            }
+        )
     return rows
 
 

@@ -14,6 +14,7 @@ from fieldcorr.duel.bayes import BayesDuel
 from fieldcorr.duel.corrduel import CorrDuel
 from fieldcorr.duel.engine import Engine
 from fieldcorr.duel.events import Event, Meta, arm_number, event_from_record, event_record
+from fieldcorr.duel.fields import check_fields
 from fieldcorr.duel.journal import Journal, JournalContent, read_journal
 from fieldcorr.duel.origin import belongs, store_record
 from fieldcorr.errors import DuelError, JournalError
@@ -58,12 +59,18 @@ class Session(Closing):
         meta: Meta | None = None,
         via: Via = "auto",
         repeats: float = 0.0,
+        stimulation: Mapping[str, Any] | None = None,
     ) -> Self:
-        """Begin a session in a new journal; an existing file is refused."""
+        """Begin a session in a new journal; an existing file is refused.
+
+        ``stimulation`` has a checked ``stimulator`` table and ``limits``, in place of the store's.
+        """
         source = as_source(correlation, via=via)
         chosen = None if whitelist is None else sorted({arm_number(arm) for arm in whitelist})
         engine = _build(algorithm, source, horizon, seed, chosen, repeats, settings or {})
         header = session_header(engine, store_name=store_name, whitelist=chosen, meta=meta or {})
+        if stimulation is not None:
+            header["stimulation"] = dict(stimulation)
         return cls(engine, Journal.create(Path(path), header))
 
     @classmethod
@@ -86,6 +93,7 @@ class Session(Closing):
         self.journal.close()
 
     def _write(self, event: Event) -> None:
+        check_fields(event.meta)
         record = event_record(event)
         if event.arms and len(event.arms) <= MOST_LABELS:
             record["labels"] = [self.engine.source.label(arm) for arm in event.arms]

@@ -35,7 +35,7 @@ from fieldcorr.duel.export import write_file
 from fieldcorr.duel.options import DuelOptions
 from fieldcorr.duel.peers import ENGINES
 from fieldcorr.duel.trials import LAST, Rater, Row, Trial, play
-from fieldcorr.duel.worlds import World, utilities
+from fieldcorr.duel.worlds import WholeSpace, World, utilities
 from fieldcorr.errors import DuelError
 
 _DEFAULT = DuelOptions()
@@ -221,7 +221,8 @@ def simulate(
     horizon = whole_number(horizon, "horizon", DuelError, least=1)
     seed, person = whole_number(seed, "seed", DuelError), rater or Rater(noise=noise)
     steps = (*(t for t in CHECKPOINTS if t < horizon), horizon)
-    compiled = [p for p in players if person.plain and p.algorithm in COMPILED]
+    fast = person.plain and not isinstance(world, WholeSpace)
+    compiled = [p for p in players if fast and p.algorithm in COMPILED]
     others = [p for p in players if p not in compiled]
     report = progress or (lambda stage, done: None)
     found: dict[int, Outcome] = {}

@@ -5,17 +5,21 @@ only after it is on the disk.
 """
 
 import json
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from fieldcorr.configurations.text import format_configuration
-from fieldcorr.duel.commands import HELP, Actions, parse_command
+from fieldcorr.duel.commands import Actions, help_text, parse_command
 from fieldcorr.duel.drawing import draw_array, draw_pair
 from fieldcorr.duel.engine import Engine
+from fieldcorr.duel.fields import dose_texts, doses_of
 from fieldcorr.duel.session import NOTICE, Session
 from fieldcorr.errors import ConfigurationError, DuelError, JournalError
+from fieldcorr.stimulation import Stimulation
 
 if TYPE_CHECKING:
     from fieldcorr.store import Store
@@ -24,6 +28,11 @@ Reply = Literal["done", "wrong", "help"]
 
 TOP = 10
 """Configurations listed at the end."""
+
+LEGEND = "rostral is up, the patient's left is left; [+] anode, (-) cathode"
+
+NARROW, WIDE = 60, 80
+"""Columns that lines are wrapped at, as far as a terminal has them."""
 
 
 def converse(
@@ -43,10 +52,10 @@ def converse(
     ends the session with the error (a program must not go on with half of its answers).
     """
     engine = session.engine
-    actions = Actions(engine, store.index_of)
+    actions = Actions(session, store)
     front.begin(session)
     while True:
-        front.end(engine) if engine.done else front.ask(engine)
+        front.end(engine) if engine.done else front.ask(engine, actions.stimulation)
         discard()
         line = next(lines, None)
         if line is None or line.strip().lower() in ("q", "quit"):
@@ -56,7 +65,7 @@ def converse(
         try:
             command = parse_command(line)
             if command.verb == "help":
-                front.reply("help", HELP)
+                front.reply("help", help_text(front.width))
             else:
                 front.reply("done", actions.perform(command))
         except JournalError:
@@ -91,6 +100,15 @@ def printable(text: str) -> str:
     )
 
 
+def _wrapped(line: str, width: int) -> list[str]:
+    """Return a line in parts of at most so many columns; its own spaces stay."""
+    if len(line) <= width:
+        return [line]
+    indent = " " * (len(line) - len(line.lstrip()))
+    parts = wrap(line, width, subsequent_indent=indent, replace_whitespace=False)
+    return parts if line[-1:] != " " else [*parts[:-1], parts[-1] + " "]
+
+
 class TextFront:
     """Talks to a person; ``prompt``, if one is there, prints what can be typed."""
 
@@ -98,9 +116,19 @@ class TextFront:
         self._store = store
         self._say = write
         self._prompt = prompt
+        self._shown: tuple[int, ...] = ()
+
+    @property
+    def width(self) -> int:
+        """Columns to write in."""
+        return min(WIDE, max(NARROW, shutil.get_terminal_size().columns - 1))
 
     def _write(self, text: str) -> None:
-        self._say(printable(text))
+        """Write lines, wrapped at words for a person; a program gets them as they are."""
+        lines = printable(text).split("\n")
+        if self._prompt:
+            lines = ["\n".join(_wrapped(line, self.width)) for line in lines]
+        self._say("\n".join(lines))
 
     def begin(self, session: Session) -> None:
         """Say what this is and how far it has come."""
@@ -111,12 +139,27 @@ class TextFront:
                 "never acknowledged and does not count; its pair is asked again.\n"
             )
 
-    def ask(self, engine: Engine) -> None:
-        """Show the pair to compare, how far the set has narrowed, and any warning."""
-        self._write("\n".join(["", progress_line(engine), *outlook_lines(engine.outlook), ""]))
-        if engine.warning:
-            self._write(f"Warning: {engine.warning}.\n")
-        self._write(f"\n{self.picture(engine.ask())}\n")
+    def ask(self, engine: Engine, stimulation: Stimulation | None) -> None:
+        """Show the pair to compare, how far the set has narrowed, and any warning.
+
+        The same pair again is named in a line: what was answered in between, such as the help,
+        stays on the screen.
+        """
+        pair = engine.ask()
+        before, self._shown = self._shown, (engine.answers, *pair)
+        if self._prompt and before == self._shown:
+            left, right = (engine.source.label(arm) for arm in pair)
+            self._write(f"\nStill duel {engine.answers + 1}: LEFT {left} | RIGHT {right}\n")
+        else:
+            self._write("\n".join(["", progress_line(engine), *outlook_lines(engine.outlook), ""]))
+            if engine.warning:
+                self._write(f"Warning: {engine.warning}.\n")
+            self._say(printable(f"\n{self.picture(pair)}\n"))
+            self._write(f"{LEGEND}\n")
+        if stimulation is not None:
+            doses = doses_of(stimulation, self._store, pair, {})
+            told = zip(("LEFT ", "RIGHT"), dose_texts(stimulation, doses), strict=True)
+            self._write("".join(f"{side}  {text}\n" for side, text in told))
         if self._prompt:
             self._write("\nBetter? left right same skip undo exclude help quit > ")
 
@@ -127,8 +170,7 @@ class TextFront:
         left, right = (draw_array(polarity, names, positions) for polarity in polarities)
         texts = (format_configuration(polarity, names) for polarity in polarities)
         titles = (f"LEFT   {next(texts)}", f"RIGHT  {next(texts)}")
-        legend = "rostral is up, the patient's left is left; [+] anode, (-) cathode"
-        return f"{draw_pair(left, right, titles)}\n{legend}"
+        return draw_pair(left, right, titles)
 
     def reply(self, kind: Reply, message: str) -> None:
         """Say what has been recorded, why a line cannot be used, or what can be typed."""
@@ -144,6 +186,8 @@ class TextFront:
 class JsonFront:
     """Talks to a program: one JSON object per line, with a key ``type``."""
 
+    width = WIDE
+
     def __init__(self, write: Callable[[str], object]) -> None:
         self._write = write
 
@@ -151,9 +195,13 @@ class JsonFront:
         """Say what this is and how far it has come."""
         self._say("begin", notice=NOTICE, torn=len(session.torn), answers=session.engine.answers)
 
-    def ask(self, engine: Engine) -> None:
+    def ask(self, engine: Engine, stimulation: Stimulation | None) -> None:
         """Show the pair to compare."""
         left, right = engine.ask()
+        ceilings = None
+        if stimulation is not None and (store := engine.source.store) is not None:
+            found = doses_of(stimulation, store, (left, right), {}).ceiling.tolist()
+            ceilings = [None if value != value else value for value in found]
         self._say(
             "ask",
             number=engine.answers + 1,
@@ -162,6 +210,7 @@ class JsonFront:
             progress=asdict(engine.progress),
             outlook=engine.outlook,
             warning=engine.warning,
+            ceilings=ceilings,
         )
 
     def reply(self, kind: Reply, message: str) -> None:

@@ -208,6 +208,48 @@ class ElectrodeSpace:
         return _recruited(drive[:, rng.choice(drive.shape[1], 7, replace=False)], rng)
 
 
+@dataclass(frozen=True)
+class WholeSpace:
+    """All configurations of a store that lists none; utilities are linear or their magnitude."""
+
+    store: "Store"
+    kind: Kind = "linear"
+    amplitude: float = 1.0  # standard deviation of the utility
+
+    def __post_init__(self) -> None:
+        """Refuse utilities that need numbers of every configuration at once."""
+        if self.kind not in ("linear", "magnitude"):
+            raise DuelError(
+                f"utility {self.kind!r} needs an embedding of all {len(self.store):,} "
+                "configurations: linear and magnitude do not"
+            )
+        if not self.amplitude > 0.0:
+            raise DuelError(f"amplitude {self.amplitude} must be positive")
+
+    @property
+    def name(self) -> str:
+        """What it is, for tables and plots."""
+        return f"all {len(self.store):,} configurations, {self.kind} utility"
+
+    def source(self) -> CorrelationSource:
+        """Return what engines are given."""
+        return self.store.source
+
+    def correlations(self) -> NDArray[np.float32]:
+        """Refuse r of all arms with all."""
+        raise DuelError(f"r of {len(self.store):,} x {len(self.store):,} arms is not made at once")
+
+    def utility(self, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Draw a utility over all arms, (K,), standardised: 8 bytes for each."""
+        whole = self.store.source.whole
+        theta = np.asarray(rng.standard_normal(whole.root.shape[1]))
+        value = whole.along(theta).astype(np.float64)
+        value = np.abs(value) if self.kind == "magnitude" else value
+        value -= value.mean()
+        value *= self.amplitude / value.std()
+        return value
+
+
 def _of_store(
     store: "Store", kind: Kind, correlation: Any, length: float, amplitude: float
 ) -> ElectrodeSpace:

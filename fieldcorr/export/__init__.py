@@ -20,9 +20,11 @@ from numpy.typing import NDArray
 from fieldcorr.errors import ExportError, missing_extra
 from fieldcorr.export.vtk import write_fields
 from fieldcorr.files import write_beside
+from fieldcorr.layout import CASE
+from fieldcorr.stimulation import stimulation_of
 from fieldcorr.store import Store
 
-TABLES = ("configurations", "neighbourhoods", "matrix")
+TABLES = ("configurations", "neighbourhoods", "matrix", "stimsets")
 
 BLOCK_ROWS = 256
 
@@ -71,7 +73,8 @@ def export_store(
         ``.csv`` and ``.parquet`` they are the rows to write, all by default.
     table
         For ``.csv`` and ``.parquet``: "configurations", "neighbourhoods" or "matrix", whose columns
-        are those of the rows chosen.
+        are those of the rows chosen. For ``.csv``, "stimsets": the file ``StimSetsFile`` of
+        OSS-DBS, with the current of every contact in mA, 1 mA in total; the case is its ground.
     top
         For the table "neighbourhoods": so many of largest r per row; all that are stored by
         default.
@@ -96,6 +99,10 @@ def export_store(
         raise ExportError(f"{target}: unknown ending; known are {', '.join(WRITERS)}")
     if table not in TABLES:
         raise ExportError(f"table {table!r}: must be one of {', '.join(TABLES)}")
+    if table == "stimsets" and (target.suffix.lower() != ".csv" or len(configurations) == 1):
+        raise ExportError(
+            f"{target}: OSS-DBS reads StimSets from .csv, two configurations at least"
+        )
     with write_beside(target, error=ExportError, force=force, inputs=[store.path]) as draft:
         write(store, draft, Choice(list(configurations), table, top))
         return [target.parent / file.name for file in sorted(draft.parent.iterdir())]
@@ -197,18 +204,25 @@ def table_blocks(store: Store, choice: Choice) -> Iterator[Columns]:
             yield _configuration_block(store, part)
         elif choice.table == "neighbourhoods":
             yield _neighbour_block(store, part, choice.top)
+        elif choice.table == "stimsets":
+            yield _stimset_block(store, part)
         else:
             yield _matrix_block(store, part, rows)
 
 
 def _configuration_block(store: Store, rows: NDArray[np.int64]) -> Columns:
     names, polarity, current = store.contact_names, store.polarity[rows], store.current[rows]
+    stimulation, delivered = stimulation_of(store), {}
+    if stimulation is not None:
+        unit = stimulation.stimulator.unit
+        delivered = stimulation.doses(polarity, current).columns(names, unit)
     return {
         "row": rows,
         "id": store.ids[rows],
         "configuration": np.array([store.texts[row] for row in rows]),
         **{f"polarity {name}": polarity[:, e] for e, name in enumerate(names)},
         **{f"current {name} (A)": current[:, e] for e, name in enumerate(names)},
+        **delivered,
     }
 
 
@@ -221,6 +235,14 @@ def _neighbour_block(store: Store, rows: NDArray[np.int64], top: int | None) -> 
     }
 
 
+def _stimset_block(store: Store, rows: NDArray[np.int64]) -> Columns:
+    """Return columns that are numbered as OSS-DBS numbers contacts, in the order of the store."""
+    current = store.current[rows]
+    unit = 2.0 * current / np.abs(current).sum(axis=1, keepdims=True)
+    contacts = [e for e, name in enumerate(store.contact_names) if name != CASE]
+    return {f"Contact{n}": unit[:, e] for n, e in enumerate(contacts)}
+
+
 def _matrix_block(store: Store, rows: NDArray[np.int64], every: Sequence[int]) -> Columns:
     r = np.stack([store.row(int(row))[list(every)] for row in rows])
     names = [store.texts[row] for row in every]
@@ -231,12 +253,18 @@ def _matrix_block(store: Store, rows: NDArray[np.int64], every: Sequence[int]) -
 def _write_csv(store: Store, path: Path, choice: Choice) -> None:
     blocks = table_blocks(store, choice)
     first = next(blocks)
-    with path.open("w", newline="") as file:
+    with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(first)
         for block in chain([first], blocks):
-            # str of a numpy float32 is its shortest exact text, that of its Python value is not.
-            writer.writerows(zip(*(column.astype(str) for column in block.values()), strict=True))
+            writer.writerows(zip(*map(_texts, block.values()), strict=True))
+
+
+def _texts(column: NDArray[Any]) -> NDArray[Any]:
+    """Return numbers as texts, nothing for NaN."""
+    # str of a numpy float32 is its shortest exact text, that of its Python value is not.
+    texts = column.astype(str)
+    return np.where(column == column, texts, "")
 
 
 def _write_parquet(store: Store, path: Path, choice: Choice) -> None:

@@ -29,6 +29,15 @@ class ContactSize(Table):
     width_mm: Length
 
 
+class Metal(SourcedTable):
+    """What the contacts are made of, and how much of each meets tissue."""
+
+    material: Annotated[str, Field(min_length=1)]
+    """Such as "platinum-iridium"."""
+    area_mm2: Length | None = None
+    """Geometric area of one contact; its length times its width if it is not given."""
+
+
 class Contact(Table):
     """One contact: its name and its centre in paddle coordinates."""
 
@@ -45,6 +54,7 @@ class Device(SourcedTable):
     description: str = ""
     paddle: Paddle
     contact: ContactSize
+    metal: Metal | None = None
     contacts: Annotated[tuple[Contact, ...], TomlArray, Field(min_length=2, max_length=64)]
 
     @property
@@ -62,6 +72,7 @@ class Device(SourcedTable):
         self._check_names()
         self._check_inside()
         self._check_apart()
+        self._check_area()
         return self
 
     def _check_names(self) -> None:
@@ -81,6 +92,15 @@ class Device(SourcedTable):
                     f"{c.rostral_mm:g} does not lie inside the paddle "
                     f"({self.paddle.width_mm:g} x {self.paddle.length_mm:g} mm)"
                 )
+
+    def _check_area(self) -> None:
+        given = None if self.metal is None else self.metal.area_mm2
+        flat = self.contact.length_mm * self.contact.width_mm
+        if given is not None and given > flat * (1 + 1e-9):
+            raise ValueError(
+                f"metal.area_mm2 = {given:g} is more than length_mm x width_mm = {flat:g}: charge "
+                "density is taken over the geometric area"
+            )
 
     def _check_apart(self) -> None:
         for a, b in combinations(self.contacts, 2):

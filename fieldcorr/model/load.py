@@ -18,7 +18,10 @@ from fieldcorr.model._toml import dump_toml, parse_toml, read_text
 from fieldcorr.model.device import Device
 from fieldcorr.model.geometry import Misfit
 from fieldcorr.model.mistakes import did_you_mean, validation_message
+from fieldcorr.model.rules import Rules
 from fieldcorr.model.schema import Model, ModelFile
+from fieldcorr.model.tables import StimulatorTable
+from fieldcorr.stimulation import LIMITS
 
 DEFAULT_MODEL = "lumbosacral-565"
 
@@ -56,6 +59,23 @@ def load_device(path_or_name: str | os.PathLike[str], *, folder: Path | None = N
     """Read and validate a device file: a bundled name, or a path relative to ``folder``."""
     path = _device_path(os.fspath(path_or_name), folder or Path())
     return _validated(Device, parse_toml(read_text(path), path), path)
+
+
+def load_stimulation(path: Path) -> dict[str, Any]:
+    """Read the stimulator of a session: a table as in a model, and limits as in its rules."""
+    tables = parse_toml(read_text(path), path)
+    limits = tables.pop("configurations", {})
+    if set(tables) != {"stimulator"} or not set(limits) <= set(LIMITS):
+        raise ModelError(
+            f"{path}: needs the table [stimulator], and may have [configurations] with "
+            f"{', '.join(LIMITS)}"
+        )
+    table = _validated(StimulatorTable, tables["stimulator"], path)
+    rules = _validated(Rules, limits, path)
+    return {
+        "stimulator": table.model_dump(mode="json"),
+        "limits": {key: getattr(rules, key) for key in limits},
+    }
 
 
 def resolve_mesh(model: Model, which: str = "standard") -> Path:

@@ -9,9 +9,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from fieldcorr.model._base import Length, Table, TomlArray
+from fieldcorr.model._base import Length, Real, Table, TomlArray
 
 Count = Annotated[int, Field(ge=0, le=64)]
+Limit = Annotated[Real, Field(gt=0, le=1e6)]
 Texts = Annotated[tuple[str, ...], TomlArray]
 Polarity = Literal["-", "+", "any"]
 Preset = Literal[
@@ -61,6 +62,12 @@ class Rules(Table):
     """Only configurations that are their own mirror image about the midline."""
     case: Literal["off", "anode", "any"] | None = None
     """What the stimulator case may be, where it is an electrode."""
+    charge_density_max_uC_per_cm2: Limit | None = None
+    """Largest charge density of a contact per phase; needs `[stimulator]`, as the next two do."""
+    shannon_k_max: Annotated[Real, Field(ge=-5, le=5)] | None = None
+    """Largest k = log10 D + log10 Q of a contact, D in uC/cm2 and Q in uC per phase."""
+    current_per_contact_max_mA: Limit | None = None
+    """Largest current of a contact."""
     include: Texts = ()
     """Configurations that are added, in text form such as "0- 5+"."""
     exclude: Texts = ()

@@ -32,6 +32,7 @@ from fieldcorr.model.tables import (
     MeshTable,
     RegionTable,
     SolverTable,
+    StimulatorTable,
     Tissue,
 )
 
@@ -51,6 +52,7 @@ class ModelFile(Table):
     contacts: ContactsTable = ContactsTable()
     boundary: BoundaryTable = BoundaryTable()
     drive: DriveTable = DriveTable()
+    stimulator: StimulatorTable | None = None
     region: RegionTable = RegionTable()
     measure: MeasureTable = MeasureTable()
     solver: SolverTable = SolverTable()
@@ -166,6 +168,7 @@ class Model(ModelFile):
         _check_extents(self)
         _check_contact_names(self)
         _check_listed_configurations(self)
+        _check_stimulator(self)
         return self
 
 
@@ -227,6 +230,26 @@ def _check_listed_configurations(model: Model) -> None:
                 parse_configuration(text, model.electrode_names)
             except ConfigurationError as error:
                 raise ValueError(f"configurations.{key}: {error}") from error
+
+
+def _check_stimulator(model: Model) -> None:
+    from fieldcorr.stimulation import LIMITS, check_impedances
+
+    given = [key for key in LIMITS if getattr(model.rules, key) is not None]
+    stimulator = model.stimulator
+    if stimulator is None:
+        if given:
+            raise ValueError(f"configurations.{given[0]}: needs the table [stimulator]")
+        return
+    try:
+        check_impedances(stimulator.impedance_ohm, model.electrode_names)
+    except ConfigurationError as error:
+        raise ValueError(f"stimulator.impedance_ohm: {error}") from error
+    if given and stimulator.control == "voltage" and not stimulator.impedance_ohm:
+        raise ValueError(
+            f"configurations.{given[0]}: needs a measured impedance in stimulator.impedance_ohm, "
+            'or control = "current"'
+        )
 
 
 def _digest(content: Mapping[str, Any]) -> str:

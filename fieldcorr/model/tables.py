@@ -130,6 +130,56 @@ class DriveTable(Table):
         return self
 
 
+class AmplitudeTable(Table):
+    """What the stimulator can be set to, in the unit that the name of the table ends in."""
+
+    largest: Annotated[Real, Field(gt=0, le=1000)]
+    """Largest amplitude."""
+    least: Annotated[Real, Field(ge=0, le=1000)] = 0.0
+    """Least amplitude."""
+    step: Annotated[Real, Field(ge=0, le=100)] = 0.0
+    """Amplitudes are multiples of it; 0 for any."""
+    planned: Annotated[Real, Field(gt=0, le=1000)] | None = None
+    """What is to be delivered: configurations that may not have so much are left out where
+    `[configurations]` sets limits."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> "AmplitudeTable":
+        for key in ("least", "planned"):
+            value = getattr(self, key)
+            if value is not None and value > self.largest:
+                raise ValueError(f"{key} = {value:g} is more than largest = {self.largest:g}")
+        return self
+
+
+class StimulatorTable(SourcedTable):
+    """The stimulator: what it controls, its setting, and impedances as measured in the patient."""
+
+    control: Literal["voltage", "current"]
+    """What it keeps constant: then `amplitude_V` or `amplitude_mA` is needed."""
+    pulse_width_us: Annotated[Real, Field(gt=0, le=100_000)]
+    """Of one phase."""
+    rate_Hz: Annotated[Real, Field(gt=0, le=100_000)] | None = None
+    """Pulses per second."""
+    amplitude_V: AmplitudeTable | None = None
+    amplitude_mA: AmplitudeTable | None = None
+    impedance_ohm: dict[str, Annotated[Real, Field(ge=1, le=1e7)]] = Field(default_factory=dict)
+    """Measured, never modelled: of a contact against the case ("3"), or of a bipole or any other
+    configuration ("0- 5+"), whose mirror image has the same."""
+    split: Literal["worst", "model"] = "worst"
+    """Current of several contacts of one polarity: "worst", each may carry all of it; "model",
+    they share it as modelled, which is right if each has a source of its own."""
+
+    @model_validator(mode="after")
+    def _amplitude(self) -> "StimulatorTable":
+        own, other = ("amplitude_V", "amplitude_mA")[:: 1 if self.control == "voltage" else -1]
+        if getattr(self, own) is None:
+            raise ValueError(f'control = "{self.control}" needs the table {own}')
+        if getattr(self, other) is not None:
+            raise ValueError(f'{other} has no effect with control = "{self.control}"')
+        return self
+
+
 class RegionTable(Table):
     """Where fields are compared: tissues within a tapered window around the array."""
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldcorr.configurations.text import format_configuration, parse_configuration
-from fieldcorr.errors import MissingExtraError
+from fieldcorr.errors import missing_extra
 from fieldcorr.web.assets import asset, joined_module
 from fieldcorr.web.data import page_data
 
@@ -14,9 +14,7 @@ try:
     import anywidget
     import traitlets
 except ImportError as error:
-    raise MissingExtraError(
-        "the picker needs anywidget: install fieldcorr[widget], or anywidget itself"
-    ) from error
+    raise missing_extra("the picker", "anywidget", "widget") from error
 
 if TYPE_CHECKING:
     from fieldcorr.store import Store

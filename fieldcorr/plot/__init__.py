@@ -5,11 +5,12 @@ figure (``figure``) to draw in, or make a new one. Values are in SI units with p
 signed values are centred on zero; the patient's left and rostral are marked.
 
 ======================  ==========================================================================
+before anything else    :func:`anatomy`
 the array               :func:`array`, :func:`arrays`, :func:`neighbours`
 fields                  :func:`section`, :func:`sections`, :func:`field_section`,
-                        :func:`field_sections`, :func:`volume_grid` (pyvista)
+                        :func:`field_sections`; with pyvista :func:`scene`, :func:`volume_grid`
 r                       :func:`heat_map`, :func:`correlations`, :func:`neighbourhoods`,
-                        :func:`embedding`
+                        :func:`embedding`; for notebooks :func:`hover_heat_map`, :func:`hover_map`
 accuracy                :func:`mesh_study`, :func:`convergence`
 how sure r is           :func:`spread`, :func:`inputs`, :func:`trust`
 duels                   :func:`regret`, :func:`narrowing`
@@ -22,10 +23,10 @@ from fieldcorr.plot.correlation_view import (
     correlations,
     embedding,
     heat_map,
-    hover_map,
     neighbourhoods,
 )
 from fieldcorr.plot.duel_view import narrowing, regret
+from fieldcorr.plot.hover_view import hover_heat_map, hover_map
 from fieldcorr.plot.scene_view import scene
 from fieldcorr.plot.section_view import field_section, field_sections, section, sections
 from fieldcorr.plot.study_view import convergence, mesh_study
@@ -42,6 +43,7 @@ __all__ = [
     "field_section",
     "field_sections",
     "heat_map",
+    "hover_heat_map",
     "hover_map",
     "inputs",
     "mesh_study",

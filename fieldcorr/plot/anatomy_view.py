@@ -13,7 +13,7 @@ import numpy as np
 from fieldcorr.layout import rectangles
 from fieldcorr.model.geometry import Ellipse, Geometry
 from fieldcorr.model.placement import Clearance, Placement, lay, to_bone, to_dura
-from fieldcorr.plot.array_view import FittedText
+from fieldcorr.plot.array_view import FittedText, has_long_names_in_a_column
 from fieldcorr.plot.style import (
     CATHODE,
     INK,
@@ -84,11 +84,11 @@ def anatomy(
     geometry = source.geometry
     fit = _fit_of(source)
     if figure is None:
-        figure = new_figure((10.0, 5.6) if fit else (6.0, 5.6))
+        figure = new_figure((11.0 if keys else 10.0, 5.6) if fit else (6.0, 5.6))
     if fit is None:
         _draw_axial(figure.subplots(), geometry, None, keys=keys)
     else:
-        ratios = (2.4 if keys else 2.1, 1.0, 0.75)
+        ratios = (2.7 if keys else 2.1, 1.0, 0.75)
         axial, sagittal, array = figure.subplots(1, 3, width_ratios=ratios)
         _draw_axial(axial, geometry, fit, keys=keys)
         _draw_sagittal(sagittal, geometry, fit)
@@ -144,7 +144,8 @@ def _draw_axial(ax: Axes, geometry: Geometry, fit: _Fit | None, *, keys: bool) -
         line.draw(ax, keys=keys)
     _name_compartments(ax, ellipses, keys=keys)
     _dress(ax, "cross-section, seen from caudal", ("L", "R"))
-    ax.set_xlim(across, -across)
+    # Keys of small lengths stand to the left.
+    ax.set_xlim(canal.left + across + (5.0 if keys else 0.0), canal.left - across)
     ax.set_ylim(canal.dorsal - depth, canal.dorsal + depth)
     ax.set_xlabel("left (mm)", fontsize=SMALL)
     ax.set_ylabel("dorsal (mm)", fontsize=SMALL)
@@ -163,12 +164,19 @@ def _draw_sagittal(ax: Axes, geometry: Geometry, fit: _Fit) -> None:
             ax.axvspan(*band, facecolor=TISSUES[tissue], edgecolor=INK, linewidth=0.6)
     _draw_paddle(ax, fit, axes=(1, 2))
     _name_bands(ax, ellipses, left, centre - 0.5 * half)
-    _dress(ax, f"from the left, at left {left:g} mm", ("V", "D"))
+    _dress(ax, f"from the left, {_beside(left)}", ("V", "D"))
     canal = ellipses["canal"]
     ax.set_xlim(canal.dorsal - canal.half_depth - 2, canal.dorsal + canal.half_depth + AROUND_MM)
     ax.set_ylim(centre - half, centre + half)
     ax.set_xlabel("dorsal (mm)", fontsize=SMALL)
     ax.set_ylabel("rostral (mm)", fontsize=SMALL)
+
+
+def _beside(left: float) -> str:
+    """Say where a sagittal plane lies."""
+    if left == 0.0:
+        return "in the middle"
+    return f"{abs(left):g} mm to the {'left' if left > 0.0 else 'right'}"
 
 
 def _draw_coronal(ax: Axes, geometry: Geometry, fit: _Fit) -> None:
@@ -182,9 +190,16 @@ def _draw_coronal(ax: Axes, geometry: Geometry, fit: _Fit) -> None:
         ax.axvspan(*reach, facecolor=TISSUES[tissue], edgecolor=INK, linewidth=0.6)
     _draw_paddle(ax, fit, axes=(0, 2))
     half_size = 0.5 * np.array([fit.device.contact.width_mm, fit.device.contact.length_mm])
-    for contact, middle in zip(fit.device.contacts, _contacts(fit).mean(axis=1), strict=True):
-        box = np.array(middle[[0, 2]]) + half_size * _SIGNS
-        ax.add_artist(FittedText(box, contact.name, color="white", zorder=6))
+    corners = _contacts(fit)
+    names = [contact.name for contact in fit.device.contacts]
+    beside = has_long_names_in_a_column(names, corners[..., [0, 2]])
+    edge = float(fit.placement.corners_mm[:, 0].min())
+    for name, middle in zip(names, corners.mean(axis=1), strict=True):
+        if beside:
+            ax.text(edge - 0.5, middle[2], name, fontsize=SMALL - 2, va="center", zorder=6)
+        else:
+            box = np.array(middle[[0, 2]]) + half_size * _SIGNS
+            ax.add_artist(FittedText(box, name, color="white", zorder=6))
     _dress(ax, "array, from dorsal", ("L", "R"))
     wide = ellipses["canal"].half_width
     ax.set_xlim(wide, -wide)
@@ -242,14 +257,19 @@ class _Length:
     end: tuple[float, float]
     key: str
     text_at: tuple[float, float]
+    leader: bool = False
+    """Whether the text stands aside, at the end of a thin line."""
 
     def draw(self, ax: Axes, *, keys: bool) -> None:
         size = float(np.hypot(self.end[0] - self.start[0], self.end[1] - self.start[1]))
         arrow = {"arrowstyle": "<->", "color": CATHODE, "linewidth": 0.9, "shrinkA": 0,
                  "shrinkB": 0, "mutation_scale": 7}  # fmt: skip
         ax.annotate("", self.end, self.start, arrowprops=arrow, zorder=7)
-        label = f"{self.key} {size:.4g}" if keys else f"{size:.3g} mm"
-        is_upward = keys and size > 5.0 and self.start[0] == self.end[0]
+        label = f"{self.key} {size:.4g}" if keys else f"{size:.3g} mm {self.key}"
+        if self.leader:
+            line = np.transpose([self.end, self.text_at])
+            ax.plot(*line, color=CATHODE, linewidth=0.5, zorder=7)
+        is_upward = keys and not self.leader and size > 5.0 and self.start[0] == self.end[0]
         ax.text(*self.text_at, label, fontsize=SMALL - 1, color=CATHODE, zorder=8, bbox=PLATE,
                 rotation=90 if is_upward else 0, **_CENTRED)  # fmt: skip
 
@@ -258,13 +278,12 @@ def _plain_lengths(geometry: Geometry, ellipses: dict[str, Ellipse]) -> Iterator
     """Yield the one length that decides most about a field: CSF between dura and cord."""
     cord, sac = ellipses["cord"], ellipses["sac"]
     low, high = cord.dorsal + cord.half_depth, sac.dorsal + sac.half_depth
-    yield _Length((cord.left, low), (cord.left, high), "csf", (cord.left - 2.1, (low + high) / 2))
+    yield _Length((cord.left, low), (cord.left, high), "CSF", (cord.left - 2.8, (low + high) / 2))
 
 
 def _lengths(geometry: Geometry, ellipses: dict[str, Ellipse]) -> Iterator[_Length]:
     """Yield what the keys of the model file set."""
     cord, sac, canal = ellipses["cord"], ellipses["sac"], ellipses["canal"]
-    grey = ellipses["grey-left"]
     top, inner = cord.dorsal + cord.half_depth, sac.dorsal + sac.half_depth
     middle = (cord.left, (top + inner) / 2 - 0.2)
     yield _Length((cord.left, top), (cord.left, inner), "cord.dorsal_csf_mm", middle)
@@ -275,8 +294,25 @@ def _lengths(geometry: Geometry, ellipses: dict[str, Ellipse]) -> Iterator[_Leng
     yield from _upward(canal, "canal.depth_mm", -(canal.half_width + 3.6))
     yield from _upward(sac, "sac.depth_mm", -(canal.half_width + 1.8))
     yield from _upward(cord, "cord.depth_mm", -(cord.half_width + 0.9))
-    wide = ((grey.left - grey.half_width, grey.dorsal), (grey.left + grey.half_width, grey.dorsal))
-    yield _Length(*wide, "grey.column_width_mm", (0.0, grey.dorsal - 0.55 * cord.half_depth))
+    yield from _small_lengths(geometry, ellipses, canal.left + canal.half_width + 5.6)
+
+
+def _small_lengths(
+    geometry: Geometry, ellipses: dict[str, Ellipse], at: float
+) -> Iterator[_Length]:
+    """Yield lengths that leave no room for a text; it stands aside, ``at`` mm to the left."""
+    cord, grey, sac = ellipses["cord"], ellipses["grey-left"], ellipses["sac"]
+    x, y, wide, deep = grey.left, grey.dorsal, grey.half_width, grey.half_depth
+    rim, thick = sac.left + sac.half_width, geometry.sac.dura_thickness_mm
+    below = y - deep - 0.5
+    ends = {
+        "sac.dura_thickness_mm": ((rim, sac.dorsal), (rim + thick, sac.dorsal)),
+        "grey.column_width_mm": ((x - wide, y), (x + wide, y)),
+        "grey.column_depth_mm": ((x, y + deep), (x, y - deep)),
+        "grey.column_offset_mm": ((cord.left, below), (x, below)),
+    }
+    for k, (key, (start, end)) in enumerate(ends.items()):
+        yield _Length(start, end, key, (at, sac.dorsal + 1.5 - 1.5 * k), leader=True)
 
 
 def _across(ellipse: Ellipse, key: str, at: float) -> Iterator[_Length]:

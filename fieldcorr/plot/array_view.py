@@ -39,6 +39,8 @@ Configuration = int | str | ArrayLike
 
 PANEL = (1.4, 3.1)
 """Width and height in inches of one array among several."""
+TITLE_WIDTH = 16
+"""Characters after which the text above an array is broken."""
 _MM = 1e3
 
 
@@ -93,7 +95,7 @@ def array(
     ax = axes_or_new(ax, (PANEL[0] + 0.4, PANEL[1] + 0.7))
     _draw_array(ax, layout, signs)
     own = format_configuration(signs, layout.names) if configuration is not None else "array"
-    ax.set_title(fill(own, 16) if title is None else title, fontsize=SMALL + 1)
+    ax.set_title(fill(own, TITLE_WIDTH) if title is None else title, fontsize=SMALL + 1)
     return figure_of(ax)
 
 
@@ -137,14 +139,15 @@ def neighbours(
     """
     row = store.index_of(configuration)
     others, r = store.nearest(row, count)
-    titles = [f"{store.texts[row]}\nnearest:"]
-    titles += [f"{store.texts[k]}\nr = {_r_text(float(x))}" for k, x in zip(others, r, strict=True)]
+    texts = [fill(store.texts[k], TITLE_WIDTH) for k in (row, *others)]
+    notes = ["nearest:", *(f"r = {_r_text(float(x))}" for x in r)]
+    titles = [f"{text}\n{note}" for text, note in zip(texts, notes, strict=True)]
     return arrays(store, [row, *others], titles=titles, columns=columns, figure=figure)
 
 
 def _r_text(r: float) -> str:
-    """Write r with as many digits as tell it from 1."""
-    digits = next((d for d in (2, 3) if round(r, d) < 1.0), 4)
+    """Write r with as many digits as tell it from 1, up to four."""
+    digits = next((d for d in (2, 3, 4) if round(r, d) < 1.0), 0)
     return f"{r:.{digits}f}"
 
 
@@ -152,11 +155,15 @@ def _draw_array(ax: Axes, layout: ArrayLayout, signs: NDArray[np.int8]) -> None:
     outlines, body = layout.stretched(STRETCH)
     if body is not None:
         _add_outline(ax, _MM * body, facecolor=PADDLE, edgecolor="none", zorder=0)
+    beside = has_long_names_in_a_column([layout.names[e] for e in layout.on_array], outlines)
     for e in layout.on_array:
-        _draw_contact(ax, _MM * outlines[e], layout.names[e], int(signs[e]))
+        _draw_contact(ax, _MM * outlines[e], layout.names[e], int(signs[e]), beside=beside)
     ax.set_aspect("equal")
     ax.margins(0.02, 0.01)
     ax.autoscale_view()
+    if beside:  # room for names and side marks
+        low, high = ax.get_xlim()
+        ax.set_xlim(1.6 * low - 0.6 * high, 1.6 * high - 0.6 * low)
     if layout.has_case:
         _draw_case(ax, int(signs[layout.names.index(CASE)]))
     ax.set_xlim(*sorted(ax.get_xlim(), reverse=True))  # the patient's left is on the left
@@ -168,15 +175,33 @@ def _mark_sides(ax: Axes) -> None:
     style: dict[str, Any] = {"transform": ax.transAxes, "fontsize": SMALL, "color": INK}
     ax.text(0.02, 0.99, "L", ha="left", va="top", **style)
     ax.text(0.98, 0.99, "R", ha="right", va="top", **style)
-    ax.text(0.02, 0.01, "\u2191 rostral", ha="left", va="bottom", **style | {"fontsize": SMALL - 2})
+    # Below the array: beside the last contact there is no room for it.
+    ax.text(0.5, -0.005, "\u2191 rostral", ha="center", va="top", **style | {"fontsize": SMALL - 2})
 
 
-def _draw_contact(ax: Axes, outline: FloatArray, name: str, sign: int) -> None:
+def has_long_names_in_a_column(names: Sequence[str], outlines: FloatArray) -> bool:
+    """Tell whether names are too long for contacts (E, 4, 2) of one column: they stand beside."""
+    centres = outlines[..., 0].mean(axis=1)
+    is_column = np.ptp(centres) < np.ptp(outlines[0, :, 0])
+    return bool(is_column) and max(map(len, names)) > 2
+
+
+def _draw_contact(
+    ax: Axes, outline: FloatArray, name: str, sign: int, *, beside: bool = False
+) -> None:
     mark = CONTACT_MARKS[sign]
     line = 1.8 if sign else 0.6
     _add_outline(ax, outline, facecolor=mark.fill, edgecolor=mark.edge, linewidth=line, zorder=2)
-    style = {"fontweight": mark.weight, "color": mark.ink, "zorder": 3}
-    ax.add_artist(FittedText(outline, name + mark.sign, **style))
+    style = {"fontweight": mark.weight, "zorder": 3}
+    if beside:
+        ink = INK if sign == 0 else mark.edge
+        place = (outline[:, 0].min(), outline[:, 1].mean())
+        ax.annotate(
+            name + mark.sign, place, xytext=(5, 0), textcoords="offset points", ha="left",
+            va="center", fontsize=SMALL - 1, color=ink, **style,
+        )  # fmt: skip
+    else:
+        ax.add_artist(FittedText(outline, name + mark.sign, color=mark.ink, **style))
 
 
 def _draw_case(ax: Axes, sign: int) -> None:

@@ -5,8 +5,7 @@ represented by evenly spread rows, and the title says so.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from html import escape
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
@@ -62,9 +61,7 @@ def heat_map(
         groups are named by the member that is most like the others, with their size.
         "spectral": by the Fiedler vector of the graph with weights (1 + r) / 2. "stored": as it is.
     """
-    total = _size(source)
-    chosen = np.asarray(spread_rows(total, most) if rows is None else rows, dtype=np.int64)
-    r = _rows_of(source, chosen)[:, chosen].astype(np.float64)
+    chosen, r = chosen_block(source, rows, most)
     turned = ordered(r, order)
     ax = axes_or_new(ax, (6.4, 4.6))
     image = ax.imshow(
@@ -72,33 +69,51 @@ def heat_map(
     )
     bar = figure_of(ax).colorbar(image, ax=ax, fraction=0.046, pad=0.03)
     bar.set_label("correlation r of the fields")
-    ax.set_title(f"r of {_part(len(chosen), total)}", fontsize=SMALL + 2)
+    ax.set_title(f"r of {_part(len(chosen), _size(source))}", fontsize=SMALL + 2)
     ax.set_xlabel(f"configurations, {order} order")
     if order == "hierarchical" and len(chosen) > MOST_GROUPS:
-        _name_groups(ax, r, turned, [_name(source, int(row)) for row in chosen])
+        _name_groups(ax, r, turned, [name_of(source, int(row)) for row in chosen])
     else:
         ax.set_ylabel(f"configurations, {order} order")
     return figure_of(ax)
 
 
+def chosen_block(
+    source: "Store | ArrayLike", rows: Sequence[int] | None, most: int
+) -> tuple[NDArray[np.int64], FloatArray]:
+    """Return rows (m,), up to ``most`` evenly spread ones by default, and r among them (m, m)."""
+    chosen = np.asarray(spread_rows(_size(source), most) if rows is None else rows, dtype=np.int64)
+    return chosen, _rows_of(source, chosen)[:, chosen].astype(np.float64)
+
+
 def _name_groups(ax: Axes, r: FloatArray, turned: NDArray[np.int64], names: list[str]) -> None:
-    """Mark the groups of a heat map, and name each by the member that is most like the others."""
-    group = groups(r)[turned]
-    ends = np.flatnonzero(np.diff(group)) + 1
-    starts, stops = np.concatenate([[0], ends]), np.concatenate([ends, [len(group)]])
-    labels = []
-    for start, stop in zip(starts, stops, strict=True):
-        members = turned[start:stop]
-        middle = members[r[np.ix_(members, members)].sum(axis=1).argmax()]
-        # A thin group has no room for a name.
-        is_wide = stop - start >= 0.035 * len(group)
-        labels.append(f"{names[middle]} ({stop - start})" if is_wide else "")
-    for end in ends:
-        ax.axhline(end - 0.5, color="white", linewidth=0.8)
-        ax.axvline(end - 0.5, color="white", linewidth=0.8)
-    ax.set_yticks((starts + stops - 1) / 2, labels, fontsize=SMALL)
+    """Mark the groups of a heat map and write their names."""
+    found = named_groups(r, turned, names)
+    for _, stop, _ in found[:-1]:
+        ax.axhline(stop - 0.5, color="white", linewidth=0.8)
+        ax.axvline(stop - 0.5, color="white", linewidth=0.8)
+    middles = [(start + stop - 1) / 2 for start, stop, _ in found]
+    ax.set_yticks(middles, [fill(name, 16) for _, _, name in found], fontsize=SMALL)
     ax.set_xticks([])
     ax.set_xlabel("groups, named by their most typical member (number of members)", fontsize=SMALL)
+
+
+def named_groups(
+    r: FloatArray, turned: NDArray[np.int64], names: list[str]
+) -> list[tuple[int, int, str]]:
+    """Return where the groups of r in an order begin and end, each with its name.
+
+    That is the member most like the others, with the group's size; "" where there is no room.
+    """
+    group = groups(r)[turned]
+    ends = [*(np.flatnonzero(np.diff(group)) + 1).tolist(), len(group)]
+    found = []
+    for start, stop in zip([0, *ends[:-1]], ends, strict=True):
+        members = turned[start:stop]
+        middle = members[r[np.ix_(members, members)].sum(axis=1).argmax()]
+        has_room = stop - start >= 0.035 * len(group)
+        found.append((start, stop, f"{names[middle]} ({stop - start})" if has_room else ""))
+    return found
 
 
 def groups(r: FloatArray) -> NDArray[np.int64]:
@@ -212,26 +227,28 @@ def embedding(
     of the angle between two points. The picture is the projection onto principal axes, so points
     near the rim are shown nearly as they are, others lie mostly in other directions.
     """
-    z = np.asarray(source.embedding if _is_store(source) else source, dtype=np.float64)
+    z = np.asarray(source.embedding if is_store(source) else source, dtype=np.float64)
     flat, share = principal_axes(z, axes)
-    ax = axes_or_new(ax, (5.6, 4.6))
+    ax = axes_or_new(ax, (WIDTH, 4.4))
     if reference is None:
         ax.scatter(flat[:, 0], flat[:, 1], s=8, color=SERIES[0], alpha=0.5, linewidths=0)
     else:
-        row = _row(source, reference)
+        row = row_of(source, reference)
         points = ax.scatter(
             flat[:, 0], flat[:, 1], c=z @ z[row], s=8, cmap=DIVERGING, vmin=-1.0, vmax=1.0,
             linewidths=0.2, edgecolors=FAINT,
         )  # fmt: skip
-        name = _name(source, row)
-        figure_of(ax).colorbar(points, ax=ax, label=f"correlation r with {name}")
+        name = name_of(source, row)
+        bar = figure_of(ax).colorbar(points, ax=ax, fraction=0.04, pad=0.03)
+        bar.set_label(f"correlation r with {name}")
         _ring(ax, flat[row], name)
     for row in marked:
-        _ring(ax, flat[row], _name(source, row) if len(marked) <= MOST_NAMES else "")
+        _ring(ax, flat[row], name_of(source, row) if len(marked) <= MOST_NAMES else "")
     circle = np.linspace(0.0, 2.0 * np.pi, 200)
     ax.plot(np.cos(circle), np.sin(circle), color=FAINT, linewidth=0.7)
     ax.set_aspect("equal")
-    ax.set(xlim=(-1.12, 1.12), ylim=(-1.12, 1.12))
+    room = 1.4 if ax.texts else 1.12  # names stand outside
+    ax.set(xlim=(-room, room), ylim=(-1.15, 1.15))
     labels = [
         f"principal axis {axis + 1} ({100 * part:.0f} % of the variance)\n"
         + axis_meaning(source, coordinate)
@@ -258,7 +275,7 @@ def axis_meaning(source: "Store | ArrayLike", coordinate: FloatArray) -> str:
     It is compared with moments of the contact currents: along the cord, across it, and along it
     squared. One that explains half of its variance is named.
     """
-    if not _is_store(source):
+    if not is_store(source):
         return ""
     current, place = np.asarray(source.current), np.asarray(source.contact_positions)
     place = place - place.mean(axis=0)
@@ -278,63 +295,6 @@ def axis_meaning(source: "Store | ArrayLike", coordinate: FloatArray) -> str:
     return ""
 
 
-def hover_map(
-    source: "Store | ArrayLike",
-    *,
-    reference: int | str | None = None,
-    axes: tuple[int, int] = (0, 1),
-    most: int = 2000,
-) -> "HoverMap":
-    """Return the map of :func:`embedding` for a notebook: a point's name shows under the pointer.
-
-    Of more than ``most`` configurations evenly spread ones are shown. ``HoverMap.svg`` is the
-    picture; it needs no script.
-    """
-    from matplotlib import colormaps
-    from matplotlib.colors import to_hex
-
-    z = np.asarray(source.embedding if _is_store(source) else source, dtype=np.float64)
-    flat, share = principal_axes(z, axes)
-    row = None if reference is None else _row(source, reference)
-    r = np.zeros(len(z)) if row is None else z @ z[row]
-    colours = colormaps[DIVERGING](0.5 + 0.5 * r)
-    dots = []
-    for k in spread_rows(len(z), most):
-        x, y = 260.0 + 240.0 * flat[k, 0], 260.0 - 240.0 * flat[k, 1]
-        fill = SERIES[0] if row is None else to_hex(colours[k])
-        text = escape(_name(source, int(k))) + ("" if row is None else f", r = {r[k]:.3f}")
-        dots.append(
-            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{fill}" stroke="{FAINT}" '
-            f'stroke-width="0.4"><title>{text}</title></circle>'
-        )
-    names = [
-        f"axis {axis + 1}, {100 * part:.0f} %: {axis_meaning(source, coordinate)}".rstrip(": ")
-        for axis, part, coordinate in zip(axes, share, flat.T, strict=True)
-    ]
-    return HoverMap(_MAP.format(dots="".join(dots), x=names[0], y=names[1], ink=INK, faint=FAINT))
-
-
-_MAP = (
-    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 520 560" width="520" '
-    'font-family="sans-serif" font-size="12" role="img">'
-    "<title>Configurations by their fields; hold the pointer over a point to see its name</title>"
-    '<rect width="520" height="560" fill="#ffffff"/>'
-    '<circle cx="260" cy="260" r="240" fill="none" stroke="{faint}"/>{dots}'
-    '<text x="260" y="525" text-anchor="middle" fill="{ink}">across: {x}</text>'
-    '<text x="260" y="545" text-anchor="middle" fill="{ink}">up: {y}</text></svg>'
-)
-
-
-@dataclass(frozen=True)
-class HoverMap:
-    """An SVG picture that a notebook shows with names under the pointer."""
-
-    svg: str
-
-    def _repr_html_(self) -> str:
-        return self.svg
-
-
 def principal_axes(z: FloatArray, axes: tuple[int, int]) -> tuple[FloatArray, FloatArray]:
     """Return the coordinates (K, 2) of unit rows along principal axes, and the shares (2,).
 
@@ -351,42 +311,46 @@ def principal_axes(z: FloatArray, axes: tuple[int, int]) -> tuple[FloatArray, Fl
 
 
 def _ring(ax: Axes, point: FloatArray, name: str) -> None:
-    """Ring a point and name it, on the side of it that lies towards the middle."""
+    """Ring a point and name it: beside the point, or outside where the rim is near and crowded."""
     x, y = point
     ax.scatter(x, y, s=70, facecolors="none", edgecolors=INK, linewidths=1.3, zorder=4)
-    side = -1 if x > 0.0 else 1
+    if not name:
+        return
+    radius = float(np.hypot(x, y))
+    is_inside = radius < 0.7
+    at = (x + 0.06, y) if is_inside else (1.08 * x / radius, 1.08 * y / radius)
+    line = {"arrowstyle": "-", "color": INK, "linewidth": 0.7, "shrinkA": 0, "shrinkB": 4}
     ax.annotate(
-        name, (x, y), xytext=(9 * side, 0), textcoords="offset points", fontsize=SMALL,
-        ha="left" if side > 0 else "right", va="center", zorder=5,
-        bbox=PLATE | {"alpha": 0.8},
+        name, (x, y), at, fontsize=SMALL, ha="left" if is_inside or x > 0.0 else "right",
+        va="center", zorder=5, bbox=PLATE, arrowprops=None if is_inside else line,
     )  # fmt: skip
 
 
 def _spread_labels(ax: Axes) -> None:
     """Move names that would cover each other apart, one below the other."""
     figure_of(ax).draw_without_rendering()
-    named = [text for text in ax.texts if text.get_text()]
-    labels = sorted(named, key=lambda text: -text.get_window_extent().y0)
+    per_unit = float(ax.transData.transform((0.0, 1.0))[1] - ax.transData.transform((0.0, 0.0))[1])
+    labels = sorted(ax.texts, key=lambda text: -text.get_window_extent().y0)
     taken: list[Any] = []
     for label in labels:
         for box in taken:
             extent = label.get_window_extent()
             if extent.overlaps(box):
-                x, y = label.get_position()  # in points from what is named
-                down = (extent.y1 - box.y0 + 2.0) * 72.0 / ax.figure.dpi
-                label.set_position((x, y - down))
+                x, y = label.get_position()
+                label.set_position((x, y - (extent.y1 - box.y0 + 3.0) / per_unit))
         taken.append(label.get_window_extent())
 
 
 # -- where r comes from ---------------------------------------------------------------------------
 
 
-def _is_store(source: "Store | ArrayLike") -> TypeGuard["Store"]:
+def is_store(source: "Store | ArrayLike") -> TypeGuard["Store"]:
+    """Tell a store from an array."""
     return hasattr(source, "row")
 
 
 def _size(source: "Store | ArrayLike") -> int:
-    if _is_store(source):
+    if is_store(source):
         if source.is_whole:
             raise CorrelationError(
                 f"{source.path}: {counted(len(source))} configurations are too many for a picture "
@@ -401,21 +365,23 @@ def _size(source: "Store | ArrayLike") -> int:
 
 def _rows_of(source: "Store | ArrayLike", rows: NDArray[np.int64]) -> NDArray[Any]:
     """Return rows of r, (m, K)."""
-    if _is_store(source):
+    if is_store(source):
         return np.stack([source.row(int(row)) for row in rows])
     return np.asarray(source)[rows]
 
 
-def _row(source: "Store | ArrayLike", configuration: int | str) -> int:
+def row_of(source: "Store | ArrayLike", configuration: int | str) -> int:
+    """Return the row of a configuration that is given as one, or as a text of a store."""
     if not isinstance(configuration, str):
         return int(configuration)
-    if _is_store(source):
+    if is_store(source):
         return int(source.index_of(configuration))
     raise CorrelationError(f"configuration {configuration!r}: only a store knows texts")
 
 
-def _name(source: "Store | ArrayLike", row: int) -> str:
-    return str(source.texts[row]) if _is_store(source) else str(row)
+def name_of(source: "Store | ArrayLike", row: int) -> str:
+    """Return the text of a store's row, or the number of an array's."""
+    return str(source.texts[row]) if is_store(source) else str(row)
 
 
 def _part(shown: int, total: int) -> str:

@@ -29,7 +29,7 @@ SHARE = 98.0
 _CUT_AWAY = ("bone", "fat", "dura", "csf")
 """Tissues of which only the patient's right half is drawn, from outside in."""
 _SOLID: dict[str, Any] = {"smooth_shading": True, "ambient": 0.45, "diffuse": 0.65}
-_OPACITY = {"bone": 1.0, "fat": 1.0, "dura": 1.0, "csf": 0.3, "white": 0.3, "grey": 0.9}
+_OPACITY = {"bone": 1.0, "fat": 1.0, "dura": 1.0, "csf": 0.4, "white": 0.3, "grey": 1.0}
 
 
 def scene(
@@ -45,8 +45,9 @@ def scene(
 ) -> Any:
     """Return a ``pyvista.Plotter`` with the spine cut open, the array and a field.
 
-    ``.screenshot("picture.png")`` writes a picture, ``.show()`` opens a window, or in a notebook a
-    view that can be turned (with ``pyvista[jupyter]``), ``.export_html("scene.html")`` a page.
+    ``.screenshot("picture.png")`` writes a picture, ``.show()`` opens a window. With
+    ``pyvista[jupyter]`` a notebook shows a view that can be turned, without it a picture,
+    and ``.export_html("scene.html")`` writes a page of it.
 
     Parameters
     ----------
@@ -80,7 +81,7 @@ def scene(
     grid = _around_array(pyvista, what)
     for name, surface in _opened(grid, what, show):
         look = {"color": TISSUES[name], "opacity": _OPACITY[name]}
-        plotter.add_mesh(surface, split_sharp_edges=name in _CUT_AWAY, **look, **_SOLID)
+        plotter.add_mesh(surface, split_sharp_edges=True, **look, **_SOLID)
     _add_field(plotter, grid, what, show, caption=caption)
     _add_array(pyvista, plotter, what)
     if caption:
@@ -121,10 +122,13 @@ def _opened(grid: Any, what: Shown, show: str) -> Iterator[tuple[str, Any]]:
         is_hidden = show == "cord" and name in ("white", "grey")
         if name not in names or is_hidden or (show == "slice" and name not in ("white", "grey")):
             continue
-        part = _only(grid, names, (name,))
+        # White matter is a hull around the grey: of two surfaces in one place each shows in spots.
+        part = _only(grid, names, ("white", "grey") if name == "white" else (name,))
         if part.n_cells == 0:
             continue
-        if name in _CUT_AWAY:
+        if name == "csf":  # for the same reason as a plane only
+            part = part.slice("x", origin=(-0.01, 0, 0))
+        elif name in _CUT_AWAY:
             part = part.clip("x", origin=(0, 0, 0), invert=True)
         if part.n_cells:
             yield name, part.extract_surface(algorithm=None)
@@ -183,7 +187,7 @@ def _add_array(pyvista: Any, plotter: Any, what: Shown) -> None:
     plotter.add_point_labels(
         1e3 * layout.centres[active] + [0.0, 2.5, 0.0],
         [layout.names[e] + ("+" if what.signs[e] > 0 else "-") for e in active],
-        font_size=round(plotter.window_size[1] / 44), bold=True, shape_color="white",
+        font_size=round(plotter.window_size[1] / 34), bold=True, shape_color="white",
         text_color="black", always_visible=True, show_points=False, margin=3,
     )  # fmt: skip
 

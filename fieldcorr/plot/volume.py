@@ -85,7 +85,7 @@ def shown(
         title = f"{title}  minus  {text_of(source, minus)}"
         remark = "signs are those of the difference: a cathode that is subtracted shows as +"
     unit = "V" if mode == "voltage" else "A"
-    title = f"{title}  at {quantity(amplitude, unit)}"
+    title = f"{title} at {quantity(amplitude, unit)}"
     currents = amplitude * currents
     field = volume.of_currents(currents)
     return Shown(volume, layout_of(source), currents, signs, field, title, remark)

@@ -75,7 +75,7 @@ class StoreFile(Closing):
         try:
             self.format = self._verified_format()
             groups = {group.path: self._open_group(group) for group in layout.GROUPS}
-            self.families = frozenset(f for f in layout.FAMILIES if _has_family(groups, f))
+            self.families = frozenset(f for f in layout.FAMILIES if self._has(f, groups))
             if ("rows" in self.families) == ("space" in self.families):
                 raise StoreError(f"{path}: needs either /space or /configurations")
             if "sweep" in self.families and "rows" not in self.families:
@@ -198,12 +198,22 @@ class StoreFile(Closing):
             )
         return version
 
+    def _has(self, family: str, groups: Mapping[str, h5py.Group | None]) -> bool:
+        """Tell whether any dataset of a family is there; then all must be."""
+        members = ((groups[e.group], e.name) for e in layout.ENTRIES if e.presence == family)
+        return any(group is not None and self._has_link(group, name) for group, name in members)
+
+    def _has_link(self, group: h5py.Group, name: str) -> bool:
+        """Tell whether a link is there, wherever it may lead."""
+        with hdf5_errors(self.path):
+            return bool(group.id.links.exists(name.encode()))
+
     def _open_group(self, group: Group) -> h5py.Group | None:
         """Open a group of the file itself; None when an optional one is absent."""
         name = group.path.strip("/")
         if not name:
             return self._file
-        if group.presence != "always" and not _has_link(self._file, name):
+        if group.presence != "always" and not self._has_link(self._file, name):
             return None
         opened = self._member(self._file, name)
         if not isinstance(opened, h5py.h5g.GroupID):
@@ -215,7 +225,7 @@ class StoreFile(Closing):
 
         Through HDF5's own identifiers: the convenient layer above them takes twice as long.
         """
-        if not _has_link(parent, name):
+        if not self._has_link(parent, name):
             raise StoreError(f"{self.path}: {name} is missing")
         with hdf5_errors(self.path):
             if parent.id.links.get_info(name.encode()).type != h5py.h5l.TYPE_HARD:
@@ -277,9 +287,11 @@ class StoreFile(Closing):
         with hdf5_errors(self.path):
             attributes = self._file["/neighbourhoods"].attrs
             found = attributes.get_id(name)
-            if found.shape != shape or found.dtype.kind not in "iuf":
-                raise StoreError(f"{self.path}: attribute {name} of /neighbourhoods is no number")
-            return attributes[name]
+            fits = found.shape == shape and found.dtype.kind in "iuf"
+            value = attributes[name] if fits else np.nan
+        if not np.isfinite(value).all():
+            raise StoreError(f"{self.path}: attribute {name} of /neighbourhoods is no number")
+        return value
 
     def _read_digests(self) -> Mapping[str, str]:
         try:
@@ -322,17 +334,6 @@ def open_file(path: Path) -> h5py.File:
             return h5py.File(path, "r")
         except OSError:
             return h5py.File(path, "r", locking=False)
-
-
-def _has_family(groups: Mapping[str, h5py.Group | None], family: str) -> bool:
-    """Tell whether any dataset of a family is there; then all must be."""
-    members = (e for e in layout.ENTRIES if e.presence == family)
-    return any((group := groups[e.group]) is not None and _has_link(group, e.name) for e in members)
-
-
-def _has_link(group: h5py.Group, name: str) -> bool:
-    """Tell whether a link is there, wherever it may lead."""
-    return bool(group.id.links.exists(name.encode()))
 
 
 @cache

@@ -3,8 +3,16 @@
 
 // -- packed arrays (packing.py) ---------------------------------------------------------------
 
+function bytesOf(text) {
+  if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
+  const letters = atob(text);
+  const bytes = new Uint8Array(letters.length);
+  for (let k = 0; k < bytes.length; k++) bytes[k] = letters.charCodeAt(k);
+  return bytes;
+}
+
 async function inflated(text) {
-  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  const bytes = bytesOf(text);
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
@@ -44,16 +52,11 @@ export async function openStore(data) {
   const contacts = data.names.length;
   const [rows, signs] = await Promise.all([data.rows, data.polarity].map(unpackIntegers));
   const store = { ...data, contacts, rows, patterns: [] };
-  const largest = Math.max(...data.admittance.flat().map(Math.abs));
-  const leak = Math.max(...data.admittance.map((row) => Math.abs(row.reduce((a, b) => a + b, 0))));
-  store.grounded = leak > 1e-6 * largest;
   for (let k = 0; k < rows.length; k++) {
     store.patterns.push(signs.subarray(k * contacts, (k + 1) * contacts));
   }
   store.texts = store.patterns.map((pattern) => patternText(store, pattern));
   store.placeOf = new Map(store.texts.map((text, k) => [text, k]));
-  store.currents = store.patterns.map((pattern) => currents(store, pattern));
-  if (data.linear) store.units = store.currents.map((current) => unitVector(store, current));
   if (data.nearest) {
     const [near, r] = await Promise.all([data.nearest.rows, data.nearest.r].map(unpackIntegers));
     store.near = { rows: near, r, width: data.nearest.rows.shape[1] };
@@ -61,19 +64,46 @@ export async function openStore(data) {
   return store;
 }
 
-// Sections are unpacked when they are first shown.
-export function openSection(section) {
-  section.opening ??= unpackSection(section);
-  return section.opening;
+// Currents and unit vectors of every configuration, made when they are first asked for.
+export function currentsOf(store) {
+  store.currents ??= store.patterns.map((pattern) => currents(store, pattern));
+  return store.currents;
 }
 
-async function unpackSection(section) {
-  const kinds = ["potential", "field", "activating"];
-  const grids = await Promise.all(kinds.map((kind) => unpackGrid(section[kind])));
-  const [inside, borders] = await Promise.all([section.inside, section.borders].map(unpackIntegers));
-  const opened = { ...section, inside, borders, finer: section.inside.shape[1] };
-  kinds.forEach((kind, k) => (opened[kind] = grids[k]));
+function unitsOf(store) {
+  if (store.units) return store.units;
+  store.units = new Float64Array(store.patterns.length * store.contacts);
+  currentsOf(store).forEach((current, k) => store.units.set(unitVector(store, current), k * store.contacts));
+  return store.units;
+}
+
+// Sections are unpacked when they are first shown, each kind of field when it is first asked for.
+export async function openSection(section, kind = "potential") {
+  section.opening ??= unpackOutlines(section);
+  const opened = await section.opening;
+  for (const needed of new Set(["potential", kind])) opened.unpacking[needed] ??= unpackGrid(section[needed]);
+  for (const needed of new Set(["potential", kind])) opened[needed] = await opened.unpacking[needed];
   return opened;
+}
+
+// Open all sections, one at a time and while nothing else is to be done: then a press draws at once.
+export async function openAhead(sections) {
+  const rest = globalThis.requestIdleCallback ?? ((act) => setTimeout(act, 50));
+  for (const section of sections) {
+    await new Promise((act) => rest(act));
+    await openSection(section);
+  }
+}
+
+async function unpackOutlines(section) {
+  const [inside, borders] = await Promise.all([section.inside, section.borders].map(unpackIntegers));
+  const { shape } = section.potential;
+  const [finer, columns] = [section.inside.shape[1], shape[2]];
+  const fine = (finer - 1) / (columns - 1);
+  // Whether a point of the grid lies in tissue.
+  const solid = new Uint8Array(shape[1] * columns);
+  for (let k = 0; k < solid.length; k++) solid[k] = inside[fine * (Math.floor(k / columns) * finer + (k % columns))];
+  return { ...section, inside, borders, finer, solid, unpacking: {} };
 }
 
 // -- texts of patterns ------------------------------------------------------------------------
@@ -116,20 +146,17 @@ function splitCurrents(store, pattern) {
   return Float64Array.from(pattern, (sign, e) => (sign ? (sign * share[e]) / total[sign] : 0));
 }
 
-// Contacts that are off float: V_off = -Y_oo^-1 Y_oa V_a; a body that is not insulated takes the
-// common potential at which the currents sum to zero.
+// Contacts that are off carry no current, so that only those that are on are solved for: with the
+// resistance Z of the contacts, Z i = v + c and sum i = 0, v half a volt each way, c the common part.
 function driven(store, pattern) {
-  const y = store.admittance;
-  const off = [];
-  pattern.forEach((sign, e) => sign || off.push(e));
-  const start = [Float64Array.from(pattern, (s) => s / 2), Float64Array.from(pattern, (s) => (s ? 1 : 0))];
-  const right = off.map((e) => start.map((v) => -y[e].reduce((sum, x, f) => sum + x * v[f], 0)));
-  const floating = solved(off.map((e) => off.map((f) => y[e][f])), right);
-  start.forEach((v, c) => off.forEach((e, k) => (v[e] = floating[k][c])));
-  const flows = start.map((v) => y.map((row) => row.reduce((sum, x, f) => sum + x * v[f], 0)));
-  const sums = flows.map((flow) => flow.reduce((sum, x, e) => sum + (pattern[e] ? x : 0), 0));
-  const shift = store.grounded ? -sums[0] / sums[1] : 0;
-  return Float64Array.from(flows[0], (x, e) => (pattern[e] ? x + shift * flows[1][e] : 0));
+  const on = [];
+  pattern.forEach((sign, e) => sign && on.push(e));
+  const rows = on.map((e) => [...on.map((f) => store.resistance[e][f]), -1]);
+  rows.push([...on.map(() => 1), 0]);
+  const flow = solved(rows, [...on.map((e) => [pattern[e] / 2]), [0]]);
+  const found = new Float64Array(pattern.length);
+  on.forEach((e, k) => (found[e] = flow[k][0]));
+  return found;
 }
 
 // Gaussian elimination with row pivots; a (n, n) and b (n, m) are lost.
@@ -164,10 +191,77 @@ export function impedance(store, current) {
   return power / (total * total);
 }
 
+// -- stimulation (stimulation.py) -------------------------------------------------------------
+
+// How many times the currents of a unit drive flow at an amplitude, V or mA by the stimulator.
+export function driveFactor(store, current, amplitude) {
+  const control = store.stimulation?.control ?? store.drive.mode;
+  if (control === store.drive.mode) return control === "voltage" ? amplitude : amplitude / 1e3;
+  const total = current.reduce((sum, x) => sum + Math.max(x, 0), 0);
+  return control === "voltage" ? amplitude / (total * impedance(store, current)) : amplitude / 1e3 / total;
+}
+
+// The measured impedance of a pattern, NaN if there is none: see Stimulation.impedance.
+function measuredImpedance(store, pattern) {
+  const measured = store.stimulation.impedance_ohm;
+  const same = (sign) => (text) => !store.names.includes(text) && parsePattern(store, text).every((s, e) => s === sign * pattern[e]);
+  const whole = Object.keys(measured).findLast((text) => same(1)(text) || same(-1)(text));
+  if (whole) return measured[whole];
+  const parallel = [1, -1].map((sign) => store.names.reduce((sum, name, e) =>
+    pattern[e] === sign ? sum + 1 / (measured[name] ?? (name === store.case ? 0 : NaN)) : sum, 0));
+  return Math.max(...parallel.map((siemens) => 1 / siemens));
+}
+
+// What a pattern delivers: {impedance, ceiling, reason, contacts: [{contact, mA, charge, density, k}]}.
+export function delivered(store, pattern, current, { amplitude = null, pulseWidth = null } = {}) {
+  const own = store.stimulation;
+  const width = pulseWidth ?? own.pulse_width_us;
+  const set = amplitude ?? own.planned;
+  const ohm = measuredImpedance(store, pattern);
+  const unit = own.control === "current" ? 1 : 1e3 / ohm;
+  const total = current.reduce((sum, x) => sum + Math.abs(x), 0) / 2;
+  const contacts = [];
+  let most = Infinity;
+  pattern.forEach((sign, e) => {
+    if (!sign || store.names[e] === store.case) return;
+    const share = own.split === "worst" ? 1 : Math.abs(current[e]) / total;
+    const area = own.area_cm2[e] ?? NaN;
+    const mA = set === null ? NaN : share * unit * set;
+    const charge = (mA * width) / 1e3;
+    contacts.push({ contact: e, mA, charge, density: charge / area, k: Math.log10(charge / area) + Math.log10(charge) });
+    most = Math.min(most, contactLimit(own.limits, area, width) / share);
+  });
+  let ceiling = Math.min(most / unit, own.largest);
+  if (own.step) ceiling = Math.floor(ceiling / own.step + 1e-9) * own.step;
+  if (ceiling < own.least) ceiling = 0;
+  const noArea = contacts.some(({ contact }) => own.area_cm2[contact] === null);
+  const reason = Number.isNaN(unit) ? `no impedance of ${patternText(store, pattern)} was measured`
+    : noArea ? "the area of a contact is not known" : set === null ? "no amplitude is planned" : "";
+  return { impedance: ohm, ceiling, reason, contacts, amplitude: set };
+}
+
+function contactLimit(limits, area, width) {
+  const charges = [limits.charge_density_max_uC_per_cm2 && limits.charge_density_max_uC_per_cm2 * area,
+    limits.shannon_k_max !== null && Math.sqrt(10 ** limits.shannon_k_max * area)].filter((x) => x !== null && x !== false);
+  return Math.min(limits.current_per_contact_max_mA ?? Infinity, ...charges.map((charge) => (1e3 * charge) / width));
+}
+
+// "at most 5.9 V; 0.7 uC, 11.7 uC/cm2, k 0.91", or why that is not known.
+export function deliveredText(store, found) {
+  if (Number.isNaN(found.ceiling)) return `Charge not known: ${found.reason}.`;
+  const most = (key) => Math.max(...found.contacts.map((contact) => contact[key]));
+  const figures = found.reason || `${Number(most("charge").toPrecision(3))} \u00b5C, ${Number(most("density").toPrecision(3))} \u00b5C/cm\u00b2, k ${signed(most("k").toFixed(2))} at ${Number(found.amplitude.toPrecision(4))} ${store.stimulation.unit}`;
+  return `At most ${Number(found.ceiling.toPrecision(4))} ${store.stimulation.unit}; ${figures}.`;
+}
+
+export const NO_STIMULATOR = "Charge is not known: no stimulator is described, and a modelled impedance would promise too much.";
+
 // -- correlation ------------------------------------------------------------------------------
 
 function applied(gram, current) {
-  return Float64Array.from(gram, (row) => row.reduce((sum, g, e) => sum + g * current[e], 0));
+  const found = new Float64Array(gram.length);
+  for (let k = 0; k < found.length; k++) found[k] = dot(gram[k], current);
+  return found;
 }
 
 function dot(a, b) {
@@ -186,7 +280,14 @@ function unitVector(store, current) {
 export function correlations(store, current) {
   if (!store.linear || !current) return null;
   const weighted = applied(store.gram, unitVector(store, current));
-  return Float64Array.from(store.units, (unit) => dot(weighted, unit));
+  const [units, contacts] = [unitsOf(store), store.contacts];
+  const r = new Float64Array(store.patterns.length);
+  for (let k = 0, at = 0; k < r.length; k++) {
+    let sum = 0;
+    for (let e = 0; e < contacts; e++, at++) sum += weighted[e] * units[at];
+    r[k] = sum;
+  }
+  return r;
 }
 
 export function correlation(store, one, other) {
@@ -200,12 +301,13 @@ export function nearest(store, pattern, current, n) {
   const r = correlations(store, current);
   if (!r) return own < 0 || !store.near ? [] : keptNearest(store, own, n);
   const best = [];
-  r.forEach((value, place) => {
-    if (place === own || (best.length === n && value <= best[n - 1].r)) return;
+  for (let place = 0; place < r.length; place++) {
+    const value = r[place];
+    if (place === own || (best.length === n && value <= best[n - 1].r)) continue;
     let k = Math.min(best.length, n - 1);
     while (k > 0 && best[k - 1].r < value) best[k] = best[--k];
     best[k] = { place, r: value };
-  });
+  }
   return best;
 }
 
@@ -226,13 +328,12 @@ export function fieldOf(section, kind, current) {
   const size = rows * columns;
   const parts = kind === "field" ? 3 : 1;
   const sums = new Float64Array(parts * size);
-  current.forEach((amount, e) => {
-    if (!amount) return;
-    const start = e * sums.length;
-    for (let k = 0; k < sums.length; k++) sums[k] += amount * values[start + k];
-  });
+  for (let e = 0; e < current.length; e++) {
+    const [amount, start] = [current[e], e * sums.length];
+    if (amount) for (let k = 0; k < sums.length; k++) sums[k] += amount * values[start + k];
+  }
   if (parts === 1) return sums;
-  return sums.subarray(0, size).map((x, k) => Math.hypot(x, sums[size + k], sums[2 * size + k]));
+  return sums.subarray(0, size).map((x, k) => Math.sqrt(x * x + sums[size + k] ** 2 + sums[2 * size + k] ** 2));
 }
 
 // -- words ------------------------------------------------------------------------------------

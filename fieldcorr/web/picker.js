@@ -1,6 +1,6 @@
 // The picker: press contacts of the array, and see currents, fields and neighbours at once.
 
-import { currents, fieldOf, impedance, nearest, openSection, parsePattern, patternText, quantity, signed } from "./core.js";
+import { currents, delivered, driveFactor, fieldOf, impedance, nearest, NO_STIMULATOR, openAhead, openSection, parsePattern, patternText, quantity, signed } from "./core.js";
 import { arrayFrame, drawArray, el, pressAreas, STATES, table, words } from "./dom.js";
 import { colourScale, drawColourBar, KINDS, SectionView } from "./section.js";
 
@@ -24,7 +24,8 @@ export class Picker {
     this.id = `picker-${++made}`;
     this.kind = "potential";
     this.turn = 0;
-    this.amplitude = store.drive.mode === "voltage" ? 1 : 1e-3;
+    this.unit = store.stimulation?.unit ?? (store.drive.mode === "voltage" ? "V" : "mA");
+    this.amplitude = store.stimulation?.planned ?? 1;
     this.planes = { axial: [], sagittal: [] };
     store.sections.forEach((section) => this.planes[section.plane].push(section));
     this.at = { axial: 0, sagittal: 0 };
@@ -101,21 +102,21 @@ export class Picker {
     this.figures = el("div", { class: "figures" });
     this.list = el("div", { class: "nearest" });
     this.status = el("p", { class: "hidden", role: "status" });
-    const unit = this.store.drive.mode === "voltage" ? "V" : "mA";
     const amplitude = el("input", {
-      id: `${this.id}-amplitude`, type: "number", min: 0, step: "any", value: 1, class: "amplitude",
+      id: `${this.id}-amplitude`, type: "number", min: 0, step: "any", value: this.amplitude, class: "amplitude",
       oninput: (event) => {
         const value = Number(event.target.value);
         if (!(value > 0)) return;
-        this.amplitude = unit === "V" ? value : value / 1e3;
+        this.amplitude = value;
         this.show();
       },
     });
     return el("div", { class: "part side-part" },
       el("div", { class: "fields" },
         el("div", {}, el("label", { for: `${this.id}-text` }, "Configuration"), this.input),
-        el("div", {}, el("label", { for: `${this.id}-amplitude` }, `Amplitude, ${unit}`), amplitude)),
-      this.problem, this.figures, this.list, this.status);
+        el("div", {}, el("label", { for: `${this.id}-amplitude` }, `Amplitude, ${this.unit}`), amplitude)),
+      this.problem, this.figures, this.list,
+      el("p", { class: "quiet" }, "Research software, no medical device."), this.status);
   }
 
   // -- what people do -------------------------------------------------------------------------
@@ -216,15 +217,17 @@ export class Picker {
       return;
     }
     const rows = [];
-    pattern.forEach((sign, e) => sign && rows.push([store.names[e] + (sign > 0 ? "+" : "\u2212"), STATES[sign], quantity(amplitude * current[e], "A")]));
+    const factor = driveFactor(store, current, amplitude);
+    pattern.forEach((sign, e) => sign && rows.push([this.sign(e), STATES[sign], quantity(factor * current[e], "A")]));
     const ohm = quantity(impedance(store, current), "\u03a9");
     const row = store.placeOf.get(patternText(store, pattern));
+    const partial = store.rows.length < store.count;
     this.figures.replaceChildren(
       el("p", { class: "fact" }, el("span", {}, "Impedance, modelled"), el("b", {}, ohm)),
-      el("p", { class: "fact" }, el("span", {}, "In the store"), el("b", {}, row === undefined ? "no" : `row ${store.rows[row]}`)),
-      table(["contact", "", "current"], rows));
+      el("p", { class: "fact" }, el("span", {}, "In the store"), el("b", {}, row !== undefined ? `row ${store.rows[row]}` : partial ? "not on this page" : "no")),
+      table(["contact", "", "current, modelled"], rows), ...this.deliveredParts());
     const near = nearest(store, pattern, current, 8);
-    this.list.replaceChildren(el("h3", {}, "Nearest in the store"), ...near.map(({ place, r }) => el("button", {
+    this.list.replaceChildren(el("h3", {}, partial ? `Nearest of the ${store.rows.length} on this page, of ${store.count} in the store` : "Nearest in the store"), ...near.map(({ place, r }) => el("button", {
       type: "button", class: "near", onclick: () => { this.set(store.patterns[place]); this.changed(store.texts[place]); },
     }, el("span", { class: "bar-of-r", style: { width: `${Math.max(0, 100 * r)}%` } }),
     el("span", { class: "name" }, signed(store.texts[place])), el("span", { class: "r" }, signed(r.toFixed(3))))));
@@ -232,13 +235,37 @@ export class Picker {
     this.status.textContent = `${words(store, pattern)}. ${ohm}. ${near.length ? `Nearest ${store.texts[near[0].place]}, r ${near[0].r.toFixed(3)}.` : ""}`;
   }
 
+  sign(e) {
+    return this.store.names[e] + (this.pattern[e] > 0 ? "+" : "\u2212");
+  }
+
+  // What is delivered by measured impedance or current, and only then.
+  deliveredParts() {
+    const { store } = this;
+    if (!store.stimulation) return [el("p", { class: "quiet" }, NO_STIMULATOR)];
+    const found = delivered(store, this.pattern, this.current, { amplitude: this.amplitude });
+    if (found.reason) return [el("p", { class: "problem" }, `Charge is not known: ${found.reason}.`)];
+    const short = (x) => signed(String(Number(x.toPrecision(3))));
+    const above = this.amplitude > found.ceiling;
+    return [
+      el("h3", {}, `Delivered at ${this.amplitude} ${this.unit}, ${store.stimulation.pulse_width_us} \u00b5s, by ${store.stimulation.control === "current" ? "the current set" : "measured impedance"}`),
+      store.stimulation.control === "voltage" && el("p", { class: "fact" }, el("span", {}, "Impedance, measured"), el("b", {}, quantity(found.impedance, "\u03a9"))),
+      el("p", { class: "fact" }, el("span", {}, "Amplitude ceiling"), el("b", {}, `${short(found.ceiling)} ${this.unit}`)),
+      above && el("p", { class: "problem", role: "alert" }, `${this.amplitude} ${this.unit} is above the ceiling.`),
+      table(["contact", "mA", "\u00b5C", "\u00b5C/cm\u00b2", "k"], found.contacts.map(({ contact, mA, charge, density, k }) => [this.sign(contact), ...[mA, charge, density].map(short), signed(k.toFixed(2))])),
+      el("p", { class: "quiet" }, store.stimulation.split === "worst" ? "Each contact may carry the whole current of its polarity." : "Contacts share the current as modelled.",
+        " Per phase; research figures, no standard is claimed."),
+    ].filter(Boolean);
+  }
+
   async drawFields() {
     if (!this.views?.axial.canvas.isConnected) return;
     const turn = ++this.turn;
     const planes = Object.keys(this.views);
-    const sections = await Promise.all(planes.map((plane) => openSection(this.planes[plane][this.at[plane]])));
+    const sections = await Promise.all(planes.map((plane) => openSection(this.planes[plane][this.at[plane]], this.kind)));
     if (turn !== this.turn) return;
-    const current = this.current?.map((x) => x * this.amplitude) ?? new Float64Array(this.store.contacts);
+    const factor = this.current && driveFactor(this.store, this.current, this.amplitude);
+    const current = this.current?.map((x) => x * factor) ?? new Float64Array(this.store.contacts);
     const pictures = sections.map((section) => ({ section, values: fieldOf(section, this.kind, current) }));
     const colours = colourScale(this.kind, pictures);
     planes.forEach((plane, k) => {
@@ -251,5 +278,6 @@ export class Picker {
       this.views[plane].canvas.setAttribute("aria-label", `${KINDS[this.kind].name} of ${words(this.store, this.pattern)} in the ${label.textContent} section`);
     });
     drawColourBar(this.bar, colours).forEach((text, k) => (this.ends[k].textContent = text));
+    this.ahead ??= openAhead(this.store.sections);
   }
 }

@@ -1,6 +1,6 @@
 // The report: picker, heat map, table of configurations, session.
 
-import { correlations, impedance, nearest, openStore, patternText, quantity, signed, unpackIntegers } from "./core.js";
+import { correlations, currentsOf, delivered, impedance, nearest, openStore, patternText, quantity, signed, unpackIntegers } from "./core.js";
 import { el, smallArray, svg, table } from "./dom.js";
 import { Picker } from "./picker.js";
 import { themeOf } from "./section.js";
@@ -18,7 +18,8 @@ async function heatMap(store, heat) {
     const colours = themeOf(canvas).signed;
     const pen = canvas.getContext("2d");
     const image = pen.createImageData(size, size);
-    r.forEach((value, k) => image.data.set([...colours[Math.round(127.5 * (1 + value / heat.levels))], 255], 4 * k));
+    const pixels = new Int32Array(image.data.buffer);
+    for (let k = 0; k < r.length; k++) pixels[k] = colours[Math.round(127.5 * (1 + r[k] / heat.levels))];
     pen.putImageData(image, 0, 0);
   };
   const text = (k) => signed(store.texts[store.rows.indexOf(heat.rows[k])] ?? `row ${heat.rows[k]}`);
@@ -35,16 +36,27 @@ async function heatMap(store, heat) {
 // -- the table of configurations --------------------------------------------------------------
 
 function configurations(store, picker) {
-  const ohms = store.currents.map((current) => impedance(store, current));
+  const flows = currentsOf(store);
+  const ohms = flows.map((current) => impedance(store, current));
+  const closest = new Map();
   const active = store.patterns.map((pattern) => pattern.reduce((n, sign) => n + (sign !== 0), 0));
+  const doses = store.stimulation && store.patterns.map((pattern, k) => delivered(store, pattern, flows[k]));
+  const most = (k, name) => Math.max(...doses[k].contacts.map((contact) => contact[name]));
   let [r, order, page, key, down] = [null, [], 0, "row", false];
   const keys = {
     row: (k) => store.rows[k],
     configuration: (k) => store.texts[k],
     contacts: (k) => active[k],
     impedance: (k) => ohms[k],
+    ...(doses && {
+      [`ceiling, ${store.stimulation.unit}`]: (k) => doses[k].ceiling,
+      "charge density": (k) => most(k, "density"),
+      "Shannon k": (k) => most(k, "k"),
+    }),
     "r with the picked": (k) => (r ? -r[k] : 0),
   };
+  const known = (value, digits) => (Number.isFinite(value) ? signed(String(Number(value.toPrecision(digits)))) : "\u2013");
+
   const body = el("tbody", {});
   const shown = el("span", { class: "quiet", role: "status" });
   const search = el("input", { type: "search", id: "search", placeholder: "5- 7+", oninput: () => refresh() });
@@ -60,8 +72,10 @@ function configurations(store, picker) {
     const fits = (text) => wanted.every((word) => text.split(" ").some((own) => own === word || own.slice(0, -1) === word));
     order = [...store.texts.keys()].filter((k) => fits(store.texts[k]));
     const value = keys[key];
-    order.sort((a, b) => (value(a) < value(b) ? -1 : value(a) > value(b) ? 1 : a - b));
-    if (down) order.reverse();
+    // What is not known stands last, whichever way.
+    const lacks = (k) => Number(Number.isNaN(value(k)));
+    const compared = (a, b) => (value(a) < value(b) ? -1 : value(a) > value(b) ? 1 : a - b);
+    order.sort((a, b) => lacks(a) - lacks(b) || (down ? compared(b, a) : compared(a, b)));
     turn(0);
     heads.forEach((head, k) => head.setAttribute("aria-sort", Object.keys(keys)[k] !== key ? "none" : down ? "descending" : "ascending"));
   }
@@ -74,9 +88,10 @@ function configurations(store, picker) {
     next.disabled = first + PAGE >= order.length;
   }
   function row(k) {
-    const [near] = nearest(store, store.patterns[k], store.currents[k], 1);
+    if (!closest.has(k)) closest.set(k, nearest(store, store.patterns[k], flows[k], 1)[0]);
+    const near = closest.get(k);
     const cells = [store.rows[k], el("button", { type: "button", onclick: () => { picker.set(store.patterns[k]); picker.element.scrollIntoView(); picked(); } }, signed(store.texts[k])),
-      active[k], quantity(ohms[k], "\u03a9"), r ? signed(r[k].toFixed(3)) : "\u2013",
+      active[k], quantity(ohms[k], "\u03a9"), ...(doses ? [known(doses[k].ceiling, 4), known(most(k, "density"), 3), known(most(k, "k"), 3)] : []), r ? signed(r[k].toFixed(3)) : "\u2013",
       near ? `${signed(store.texts[near.place])} (${signed(near.r.toFixed(3))})` : "\u2013"];
     return el("tr", {}, cells.map((cell) => el("td", {}, cell)));
   }
@@ -89,7 +104,8 @@ function configurations(store, picker) {
   const tools = el("div", { class: "tools" },
     el("div", {}, el("label", { for: "search" }, "Contacts to look for, with a sign or without"), search),
     el("div", { class: "pages" }, back, shown, next));
-  const element = el("div", {}, tools, el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Configurations" },
+  const partial = store.rows.length < store.count && el("p", { class: "notice" }, `This page holds ${store.rows.length} of ${store.count} configurations, evenly spread; nearest ones are those among them. The picker draws any pattern.`);
+  const element = el("div", {}, partial || null, tools, el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Configurations" },
     el("table", {}, el("thead", {}, el("tr", {}, heads)), body)));
   picked();
   return { element, picked };
@@ -125,12 +141,24 @@ function session(store, told) {
     el("h3", {}, "Ranked result: the set counts, not the first rank"), rankedList(store, told.ranked),
     el("h3", {}, "Configurations left after every answer"), narrowing(told.left),
     el("h3", {}, "Raters"), el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Raters" }, table(["rater", "answers", "left better", "right better", "same", "skipped"], told.raters)),
+    ...told.figures.map((line) => el("p", {}, line)),
+    ...(told.decisions.length ? [el("h3", {}, "Exclusions, adverse events, voids and undos"),
+      el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Decisions" }, table(["line", "time (UTC)", "entry", "what", "actor", "reason"], told.decisions.map((row) => row.map((cell, k) => (k === 3 ? signed(cell) : cell)))))] : []),
     el("h3", {}, `Every answer that was not taken back: ${answers.length}`),
     el("div", { class: "scroll tall", tabindex: 0, role: "region", "aria-label": "Answers" }, table(["", "time (UTC)", "left", "right", "answer", "rater", "more"], answers)),
   ];
 }
 
 // -- start ------------------------------------------------------------------------------------
+
+// What can wait: after what was pressed is on the screen, once for several presses.
+function later(act) {
+  let waiting = null;
+  return () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(act, 120);
+  };
+}
 
 export async function startReport() {
   const page = JSON.parse(document.getElementById("page-data").textContent);
@@ -139,14 +167,17 @@ export async function startReport() {
   const best = page.session?.ranked[0]?.text;
   const picker = new Picker(store, { pattern: store.patterns[store.placeOf.get(best)], changed: () => hook.picked() });
   document.getElementById("picker").replaceChildren(picker.element);
+  if (page.session) document.getElementById("session").append(...session(store, page.session));
+  await picker.drawFields();
+  await new Promise((painted) => requestAnimationFrame(() => setTimeout(painted)));
+  document.body.dataset.drawn = patternText(store, picker.pattern);
   const heat = await heatMap(store, page.heat);
   document.getElementById("heat").replaceChildren(heat.element);
   const list = configurations(store, picker);
-  hook.picked = list.picked;
+  hook.picked = later(list.picked);
   document.getElementById("configurations").replaceChildren(list.element);
-  if (page.session) document.getElementById("session").append(...session(store, page.session));
   const draw = () => { heat.draw(); return picker.drawFields(); };
-  await draw();
+  heat.draw();
   for (const when of ["beforeprint", "afterprint"]) addEventListener(when, draw);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", heat.draw);
   document.body.dataset.ready = patternText(store, picker.pattern);

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from fieldcorr.duel.fields import stimulation_in
 from fieldcorr.notebook.units import count, quantity
 from fieldcorr.web.assets import asset, joined_module
 from fieldcorr.web.data import heat_data, page_data
@@ -50,8 +51,11 @@ style-src {style_hash}; img-src data:; base-uri 'none'; form-action 'none'">
 def report_page(store: "Store", session: "tuple[Engine, JournalContent] | None" = None) -> str:
     """Return the report of a store, and of a session on it, as one page."""
     facts = store.info
-    told = None if session is None else session_record(*session)
-    data = {"data": page_data(store), "heat": heat_data(store), "session": told}
+    told = stimulation = None
+    if session is not None:
+        told = session_record(*session)
+        stimulation = stimulation_in(store, session[1].header, session[0].events)
+    data = {"data": page_data(store, stimulation), "heat": heat_data(store), "session": told}
     script = joined_module("report") + "\nawait startReport();\n"
     style = asset("page.css") + "@page { size: A4; margin: 14mm; }\n"
     parts = _parts(facts, told)

@@ -21,36 +21,51 @@ function mixed(stops, share) {
   return [0, 1, 2].map((c) => stops[k][c] + (place - k) * (stops[k + 1][c] - stops[k][c]));
 }
 
-// The colours of the page's theme; a table of LEVELS colours per kind.
+const themes = new Map();
+
+// The colours of the page's theme; a table of LEVELS colours per kind, packed as pixels.
 export function themeOf(element) {
   const style = getComputedStyle(element);
   const value = (name) => style.getPropertyValue(name).trim();
+  const name = value("--paper") + value("--ink");
+  if (!themes.has(name)) themes.set(name, madeTheme(value));
+  return themes.get(name);
+}
+
+function packed([r, g, b]) {
+  return (255 << 24) | (b << 16) | (g << 8) | r;
+}
+
+function madeTheme(value) {
   const stops = (...names) => names.map((name) => rgb(value(name)));
   const both = stops("--low-end", "--low", "--middle", "--high", "--high-end");
   const rising = stops("--rise-0", "--rise-1", "--rise-2", "--rise-3");
-  const tableOf = (list) => Array.from({ length: LEVELS }, (_, k) => mixed(list, k / (LEVELS - 1)));
+  const tableOf = (list) => Int32Array.from({ length: LEVELS }, (_, k) => packed(mixed(list, k / (LEVELS - 1))));
   const ink = Object.fromEntries(["ink", "halo", "void", "anode", "cathode", "off"].map((n) => [n, value(`--${n}`)]));
-  return { signed: tableOf(both), rising: tableOf(rising), hole: rgb(ink.void), ...ink };
+  return { signed: tableOf(both), rising: tableOf(rising), hole: packed(rgb(ink.void)), ...ink };
 }
 
-// Sizes of the values in tissue: inside the paddle there are none, only what fills the grid.
-function tissueValues({ section, values }) {
-  const { columns } = section.potential;
-  const fine = (section.finer - 1) / (columns - 1);
-  const inTissue = (_, k) => section.inside[fine * (Math.floor(k / columns) * section.finer + (k % columns))] === 1;
-  return Array.from(values.filter(inTissue), Math.abs);
+// Sizes of the values in tissue, not zero: inside the paddle there is only what fills the grid.
+function tissueValues(pictures) {
+  const sizes = new Float64Array(pictures.reduce((sum, { values }) => sum + values.length, 0));
+  let count = 0;
+  for (const { section, values } of pictures) {
+    for (let k = 0; k < values.length; k++) if (section.solid[k] && values[k]) sizes[count++] = Math.abs(values[k]);
+  }
+  return sizes.subarray(0, count).sort();
 }
 
-// Where colours begin and end for all sections shown together.
+// Where colours begin and end for all sections shown together; a level is a + b x, of log |x| if not signed.
 export function colourScale(kind, pictures) {
-  const values = pictures.flatMap(tissueValues).filter((x) => x > 0);
-  if (!values.length) return { kind, low: -1, high: 1, share: () => 0.5 };
-  const ordered = Float64Array.from(values).sort();
+  const ordered = tissueValues(pictures);
+  if (!ordered.length) return { kind, low: -1, high: 1, offset: LEVELS / 2, slope: 0 };
   const at = (share) => ordered[Math.min(ordered.length - 1, Math.floor(share * ordered.length))];
   const high = at(SHARE);
-  if (KINDS[kind].sign) return { kind, low: -high, high, share: (x) => 0.5 + (0.5 * x) / high };
+  const top = LEVELS - 1;
+  if (KINDS[kind].sign) return { kind, low: -high, high, offset: top / 2, slope: top / 2 / high };
   const low = at(0.05);
-  return { kind, low, high, share: (x) => Math.log(x / low) / Math.log(high / low) };
+  const slope = top / Math.log(high / low);
+  return { kind, low, high, offset: -slope * Math.log(low), slope };
 }
 
 // 1, 2 and 5 times powers of ten, on both sides of zero.
@@ -129,36 +144,42 @@ export class SectionView {
     this.dress(pen, theme);
   }
 
-  // Every pixel: between the four grid points around it. The inner loop makes no objects.
+  // Every pixel: between the two grid points beside it in a row that lies between two of the grid.
   fill(pen, theme) {
     const { width, height } = this.canvas;
     const { values, section, colours } = this;
     const { rows, columns } = section.potential;
-    const packed = ([r, g, b]) => (255 << 24) | (b << 16) | (g << 8) | r;
-    const table = Int32Array.from(KINDS[colours.kind].sign ? theme.signed : theme.rising, packed);
-    const hole = packed(theme.hole);
+    const table = KINDS[colours.kind].sign ? theme.signed : theme.rising;
+    const logarithmic = !KINDS[colours.kind].sign;
+    const { offset, slope } = colours;
     const image = pen.createImageData(width, height);
     const pixels = new Int32Array(image.data.buffer);
     const fine = (section.finer - 1) / (columns - 1);
     const ratio = width / this.size[0];
-    const along = Float64Array.from({ length: width }, (_, x) => this.steps((x + 0.5) / ratio, 0)[1]);
+    const [column, finely] = [new Int32Array(width), new Int32Array(width)];
+    const beyond = new Float64Array(width);
+    for (let x = 0; x < width; x++) {
+      const j = this.steps((x + 0.5) / ratio, 0)[1];
+      column[x] = Math.min(Math.floor(j), columns - 2);
+      beyond[x] = j - column[x];
+      finely[x] = Math.round(j * fine);
+    }
+    const line = new Float64Array(columns);
     for (let y = 0, k = 0; y < height; y++) {
       const i = this.steps(0, (y + 0.5) / ratio)[0];
       const row = Math.min(Math.floor(i), rows - 2);
-      const s = i - row;
+      const start = row * columns;
+      for (let c = 0; c < columns; c++) line[c] = values[start + c] + (i - row) * (values[start + columns + c] - values[start + c]);
       const inside = Math.round(i * fine) * section.finer;
       for (let x = 0; x < width; x++, k++) {
-        const j = along[x];
-        if (section.inside[inside + Math.round(j * fine)] !== 1) {
-          pixels[k] = hole;
+        if (section.inside[inside + finely[x]] !== 1) {
+          pixels[k] = theme.hole;
           continue;
         }
-        const column = Math.min(Math.floor(j), columns - 2);
-        const t = j - column;
-        const at = row * columns + column;
-        const upper = values[at] + t * (values[at + 1] - values[at]);
-        const lower = values[at + columns] + t * (values[at + columns + 1] - values[at + columns]);
-        const level = Math.round(colours.share(upper + s * (lower - upper)) * (LEVELS - 1));
+        const before = line[column[x]];
+        let value = before + beyond[x] * (line[column[x] + 1] - before);
+        if (logarithmic) value = Math.log(value);
+        const level = (offset + slope * value + 0.5) | 0;
         pixels[k] = table[level < 0 ? 0 : level >= LEVELS ? LEVELS - 1 : level];
       }
     }
@@ -167,20 +188,27 @@ export class SectionView {
   }
 
   isolines(pen, theme) {
-    const { rows, columns } = this.section.potential;
-    const largest = this.values.reduce((most, x) => Math.max(most, Math.abs(x)), 0);
+    const { values, section } = this;
+    const { rows, columns } = section.potential;
+    const { solid } = section;
+    let largest = 0;
+    for (let k = 0; k < values.length; k++) largest = Math.max(largest, Math.abs(values[k]));
+    const lines = isolevels(this.colours.high, largest).map((level) => ({ level, path: new Path2D() }));
+    for (let i = 0; i < rows - 1; i++) {
+      for (let j = 0; j < columns - 1; j++) {
+        const k = i * columns + j;
+        if (!solid[k] || !solid[k + columns + 1]) continue;
+        const [a, b, c, d] = [values[k], values[k + 1], values[k + columns], values[k + columns + 1]];
+        const [low, high] = [Math.min(a, b, c, d), Math.max(a, b, c, d)];
+        for (const { level, path } of lines) if (low <= level && level < high) this.crossing(path, level, i, j, columns);
+      }
+    }
     pen.strokeStyle = theme.ink;
     pen.globalAlpha = 0.45;
     pen.lineWidth = 0.7;
-    for (const level of isolevels(this.colours.high, largest)) {
+    for (const { level, path } of lines) {
       pen.setLineDash(level < 0 ? [3, 2.5] : []);
-      pen.beginPath();
-      for (let i = 0; i < rows - 1; i++) {
-        for (let j = 0; j < columns - 1; j++) {
-          if (this.isInside(i, j) && this.isInside(i + 1, j + 1)) this.crossing(pen, level, i, j, columns);
-        }
-      }
-      pen.stroke();
+      pen.stroke(path);
     }
     pen.setLineDash([]);
     pen.globalAlpha = 1;
@@ -279,7 +307,7 @@ export function drawColourBar(canvas, colours) {
   Object.assign(canvas, { width: LEVELS, height: 1 });
   const pen = canvas.getContext("2d");
   const image = pen.createImageData(LEVELS, 1);
-  table.forEach((colour, k) => image.data.set([...colour, 255], 4 * k));
+  new Int32Array(image.data.buffer).set(table);
   pen.putImageData(image, 0, 0);
   const unit = KINDS[colours.kind].unit;
   const middle = KINDS[colours.kind].sign ? 0 : Math.sqrt(colours.low * colours.high);

@@ -1,18 +1,18 @@
 // The session page: two candidates, an answer, and nothing that the journal does not know.
 
-import { correlation, currents, fieldOf, impedance, openSection, openStore, parsePattern, quantity, signed } from "./core.js";
+import { correlation, currents, delivered, deliveredText, fieldOf, impedance, NO_STIMULATOR, openAhead, openSection, openStore, parsePattern, quantity, signed } from "./core.js";
 import { arrayFrame, drawArray, el, STATES, words } from "./dom.js";
 import { rankedList } from "./report.js";
 import { colourScale, SectionView } from "./section.js";
 
 const SIDES = ["Left", "Right"];
 const KEYS = { ArrowLeft: "left", 1: "left", l: "left", ArrowRight: "right", 2: "right", r: "right", s: "same", k: "skip", u: "undo" };
-const PARAMETERS = { amplitude_mA: "Amplitude, mA", pulse_width_us: "Pulse width, \u00b5s", rate_Hz: "Rate, Hz" };
+const PARAMETERS = { pulse_width_us: "Pulse width, \u00b5s", rate_Hz: "Rate, Hz" };
 const EVERY = 1500; // ms between looks at the server
 const SCALE = { array: 9, sagittal: 9, axial: 14 };
 
 const page = { store: null, state: null, busy: false, ready: 0 };
-const part = {};
+const part = { doses: [] };
 
 async function ask(path, options) {
   const response = await fetch(path, { ...options, redirect: "error" });
@@ -43,27 +43,51 @@ async function say(verb, list = [], meta = {}) {
   }
 }
 
+function typed(name) {
+  const value = part[name].value.trim();
+  return value && Number.isFinite(Number(value)) ? Number(value) : null;
+}
+
+function said(...names) {
+  return Object.fromEntries(names.map((name) => [name, part[name].value.trim()]).filter(([, text]) => text));
+}
+
 function parameters() {
-  const meta = {};
-  for (const name of Object.keys(PARAMETERS)) {
-    const value = part[name].value.trim();
-    if (value && Number.isFinite(Number(value))) meta[name] = Number(value);
-  }
-  if (part.rater.value.trim()) meta.rater = part.rater.value.trim();
+  const meta = said("rater");
+  const numbers = { [`amplitude_${page.unit}`]: typed("amplitude"), pulse_width_us: typed("pulse_width_us"), rate_Hz: typed("rate_Hz") };
+  for (const [name, value] of Object.entries(numbers)) if (value !== null) meta[name] = value;
   return meta;
 }
 
+// What takes something back says who and why; the reason holds once.
+async function takeBack(verb, list = []) {
+  await say(verb, list, said("actor", "reason"));
+  part.reason.value = "";
+}
+
 function answer(verb) {
-  if (verb === "undo") return say("undo");
+  if (verb === "undo") return takeBack("undo");
   if (!page.state.pair.length) return undefined;
   const note = part.note.value.trim();
   part.note.value = "";
   return say(verb, [], note ? { ...parameters(), note } : parameters());
 }
 
-function exclude(verb) {
-  const [what, contact] = [part.what.value, part.contact.value];
-  say(verb, what in { left: 1, right: 1, both: 1 } ? [what] : ["contact", contact + what]);
+function chosen(what, contact) {
+  return what in { left: 1, right: 1, both: 1 } ? [what] : ["contact", contact + what];
+}
+
+async function adverse() {
+  const text = part.adverse.value.trim();
+  if (!text) return tell("What was the adverse event? Nothing was recorded.", true);
+  await say("adverse", [...chosen(part.what.value, part.contact.value), ...text.split(/\s+/)], said("actor"));
+  return (part.adverse.value = "");
+}
+
+async function measure() {
+  if (typed("ohm") === null) return tell("How many ohm? Nothing was recorded.", true);
+  await say("impedance", [part.of.value, part.ohm.value.trim()], said("actor"));
+  return (part.ohm.value = "");
 }
 
 function tell(text, wrong = false) {
@@ -113,15 +137,24 @@ function build() {
     part.answers, part.told,
     el("div", { class: "two" },
       el("section", { class: "card" }, el("h2", {}, "With the next answer"),
-        el("div", { class: "grid" }, Object.entries(PARAMETERS).map(([name, label]) => field(name, label, { inputmode: "decimal" })),
+        el("div", { class: "grid" }, field("amplitude", `Amplitude, ${page.unit}`, { inputmode: "decimal", oninput: showDoses }),
+          Object.entries(PARAMETERS).map(([name, label]) => field(name, label, { inputmode: "decimal", oninput: showDoses })),
           field("rater", "Rater", {}), field("washout", "Wash-out, s", { inputmode: "numeric", value: localStorage.getItem("washout") ?? "0", onchange: (e) => localStorage.setItem("washout", e.target.value) })),
         field("note", "Note", { maxlength: 500 }),
         el("div", { class: "row" }, button("Keep the note now", "", () => part.note.value.trim() && say("note", [part.note.value]).then(() => (part.note.value = ""))), part.clock)),
       el("section", { class: "card" }, el("h2", {}, "Never propose"),
         el("div", { class: "grid" }, choice("what", "What", whats), choice("contact", "Contact", names)),
         el("p", { class: "quiet" }, "A safety exclusion, no loss: it can be taken back at any time."),
-        el("div", { class: "row" }, button("Exclude", "", () => exclude("exclude")), button("Include again", "", () => exclude("include"))))),
-    el("section", { class: "card" }, el("h2", {}, "Last answers"), part.history),
+        el("div", { class: "row" }, ...["exclude", "include"].map((verb) => button(verb === "exclude" ? "Exclude" : "Include again", "", () => say(verb, chosen(part.what.value, part.contact.value))))),
+        el("div", { class: "apart" }, field("adverse", "Adverse event", { maxlength: 500 })),
+        el("div", { class: "row" }, button("Keep the event and exclude at once", "", adverse)))),
+    el("div", { class: "two" },
+      el("section", { class: "card" }, el("h2", {}, "Last answers"),
+        el("div", { class: "grid" }, field("actor", "Led by", {}), field("reason", "Reason for undo or void", { maxlength: 500 })), part.history),
+      el("section", { class: "card" }, el("h2", {}, "Measured impedance"),
+        el("div", { class: "grid" }, choice("of", "Of", [["left", "the left configuration"], ["right", "the right configuration"], ...page.store.names.map((name) => [name, `contact ${name}`])]), field("ohm", "Ohm", { inputmode: "decimal" })),
+        el("p", { class: "quiet" }, page.store.stimulation ? "Charges and ceilings follow from it at once. A contact is measured against the case." : NO_STIMULATOR),
+        el("div", { class: "row" }, button("Keep", "", measure)))),
     part.belief,
   ];
 }
@@ -140,14 +173,19 @@ function show(state) {
   part.bar.value = progress.duels / progress.horizon;
   part.warning.textContent = [state.warning, state.torn ? "An unfinished line of the journal does not count; its pair is asked again." : ""].filter(Boolean).join(". ");
   part.warning.hidden = !part.warning.textContent;
-  if (!before) part.rater.value = state.rater;
+  if (!before) Object.assign(part.rater, { value: state.rater });
+  if (!before) Object.assign(part.actor, { value: state.actor });
+  if (page.store.stimulation) page.store.stimulation.impedance_ohm = state.impedance_ohm;
   if (pairChanged) showPair();
+  else showDoses();
   if (pairChanged || numberChanged) page.ready = performance.now() + 1000 * (Number(part.washout.value) || 0);
   part.answers.querySelectorAll("button").forEach((b, k) => (b.disabled = k < 4 && !state.pair.length));
+  part.answers.classList.toggle("over", state.done);
   showHistory();
   part.belief.hidden = !state.ranked || state.done;
   if (state.ranked) {
     const sure = Object.entries(state.belief).map(([name, value]) => el("p", {}, `${name}: ${value}`));
+    sure.push(...state.figures.map((line) => el("p", {}, `rater: ${line}`)));
     part.ranked.replaceChildren(...sure, el("p", { class: "quiet" }, "The set counts, not the first rank."), rankedList(page.store, state.ranked));
   }
   showEnd();
@@ -158,7 +196,7 @@ function showHistory() {
   const rows = page.state.history.map((past) => el("tr", {},
     el("td", {}, String(past.number)), el("td", {}, past.pair.map(signed).join(" | ")),
     el("td", {}, past.void ? `${past.answer} (void)` : past.answer),
-    el("td", {}, past.void || past.answer === "skip" ? "" : el("button", { type: "button", "aria-label": `Answer ${past.number} does not count`, onclick: () => say("void", [String(past.number)]) }, "void"))));
+    el("td", {}, past.void || past.answer === "skip" ? "" : el("button", { type: "button", "aria-label": `Answer ${past.number} does not count`, onclick: () => takeBack("void", [String(past.number)]) }, "void"))));
   part.history.replaceChildren(rows.length ? el("table", {}, el("tbody", {}, rows)) : el("p", { class: "quiet" }, "No answer yet."));
 }
 
@@ -188,14 +226,30 @@ async function showPair() {
   const flows = patterns.map((pattern) => currents(store, pattern));
   const r = correlation(store, ...flows);
   const frame = arrayFrame(store, SCALE.array, store.sections.at(-1)?.up);
+  page.pair = { patterns, flows };
   const canvases = patterns.map(() => ["sagittal", "axial"].map((plane) => el("canvas", { class: `section ${plane}`, role: "img" })));
   part.question.replaceChildren(...patterns.map((pattern, k) => el("article", { class: "candidate", "aria-label": SIDES[k] },
     el("h2", {}, el("span", { class: "side" }, SIDES[k]), el("span", { class: "name" }, signed(state.pair[k]))),
     el("p", { class: "quiet" }, `Modelled impedance ${quantity(impedance(store, flows[k]), "\u03a9")}`),
+    (part.doses[k] = el("p", { class: "dose" })),
     el("div", { class: "pictures" }, drawArray(store, pattern, frame, patterns[1 - k]), store.sections.length ? canvases[k] : null))));
   part.change.replaceChildren(el("h3", {}, "From left to right"), el("ul", {}, changes(store, ...patterns)),
     el("p", { class: "quiet" }, r === null ? "" : `r of the two: ${signed(r.toFixed(3))}. Potential for 1 ${store.drive.mode === "voltage" ? "V" : "A"}, one colour scale for all four sections.`));
+  showDoses();
   if (store.sections.length) await drawPair(patterns, flows, canvases);
+}
+
+// What both candidates may have, and have at what is typed; a warning above a ceiling.
+function showDoses() {
+  const { store, state, pair } = page;
+  if (!store.stimulation || !state?.pair.length || !pair) return;
+  const setting = { amplitude: typed("amplitude"), pulseWidth: typed("pulse_width_us") };
+  pair.patterns.forEach((pattern, k) => {
+    const found = delivered(store, pattern, pair.flows[k], setting);
+    const above = found.amplitude > found.ceiling;
+    part.doses[k].textContent = deliveredText(store, found) + (above ? " ABOVE THE CEILING." : "");
+    part.doses[k].className = above || Number.isNaN(found.ceiling) ? "dose problem" : "dose";
+  });
 }
 
 // Both candidates in the sections where the first one's current is strongest, in common colours.
@@ -213,6 +267,7 @@ async function drawPair(patterns, flows, canvases) {
       pictures.push({ section, values: fieldOf(section, "potential", flows[k]), canvas: canvases[k][n], pattern: patterns[k], scale: SCALE[plane], side: SIDES[k] });
     }
   }
+  page.ahead ??= openAhead(store.sections);
   const colours = colourScale("potential", pictures);
   for (const { section, values, canvas, pattern, scale, side } of pictures) {
     if (!canvas.isConnected) return;
@@ -257,6 +312,7 @@ async function start() {
   try {
     const [data, state] = await Promise.all([ask("/data"), ask("/state")]);
     page.store = await openStore(data);
+    page.unit = page.store.stimulation?.unit ?? "mA";
     root.replaceChildren(...build());
     show(state);
     document.title = `Session ${state.journal}`;

@@ -4,12 +4,15 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from fieldcorr.duel.export import rated_answers
+from fieldcorr.duel.export import entry_rows, rated_answers
+from fieldcorr.duel.fields import last_said, stimulation_in
+from fieldcorr.duel.raters import answer_seconds
 
 if TYPE_CHECKING:
     from fieldcorr.duel.engine import Engine
     from fieldcorr.duel.journal import JournalContent
     from fieldcorr.duel.session import Session
+    from fieldcorr.store import Store
 
 TOP = 12
 """Configurations shown of the ranked set."""
@@ -42,15 +45,33 @@ def session_record(engine: "Engine", content: "JournalContent") -> Record:
         "left": narrowing(engine),
         "answers": answers,
         "raters": [list(row.values()) for row in rater_records(answers)],
+        "figures": engine.rater.lines(answer_seconds(content)),
+        "decisions": [decision for row in entry_rows(content) if (decision := _decision(row))],
     }
 
 
-def state_record(session: "Session", *, blinded: bool) -> Record:
+def _decision(row: Record) -> list[Any] | None:
+    """Return an entry that is no answer and no plain note, for a table; None for those."""
+    what = {
+        "void": f"answer {row['value']} does not count",
+        "extend": f"{row['value']} comparisons planned",
+        "undo": "the entry before it",
+    }.get(row["entry"], row["configurations"])
+    if row["impedance_of"]:
+        row["entry"], what = "impedance", f"{row['impedance_of']}: {row['impedance_ohm']:g} ohm"
+    elif row["entry"] in ("duel", "ranking", "note"):
+        return None
+    reason = (row["adverse_event"] and f"adverse event: {row['adverse_event']}") or row["reason"]
+    name = row["entry"] if row["counts"] or row["entry"] == "undo" else f"{row['entry']} (undone)"
+    return [row["line"], row["time"][:19].replace("T", " "), name, what, row["actor"], reason]
+
+
+def state_record(session: "Session", store: "Store", *, blinded: bool) -> Record:
     """Return what the session page shows; what the engine believes is left out when blinded."""
     engine, journal = session.engine, session.journal
     pair = [] if engine.done else engine.ask()
-    said = [event.meta["rater"] for event in engine.events if "rater" in event.meta]
-    kept = journal.content.header.get("meta", {})
+    kept, events = journal.content.header.get("meta", {}), engine.events
+    stimulation = stimulation_in(store, journal.content.header, events)
     record = {
         "journal": journal.path.name,
         "lines": journal.lines,
@@ -60,13 +81,19 @@ def state_record(session: "Session", *, blinded: bool) -> Record:
         "progress": asdict(engine.progress),
         "warning": engine.warning,
         "torn": len(session.torn),
-        "rater": str([kept.get("rater", ""), *said][-1]),
+        "rater": last_said("rater", kept, events),
+        "actor": last_said("actor", kept, events),
+        "impedance_ohm": {} if stimulation is None else dict(stimulation.stimulator.impedance_ohm),
         "history": _history(engine),
         "blinded": blinded,
     }
     if blinded and not engine.done:
         return record
-    return record | {"ranked": ranked_records(engine), "belief": belief(engine)}
+    return record | {
+        "ranked": ranked_records(engine),
+        "belief": belief(engine),
+        "figures": engine.rater.lines(),
+    }
 
 
 def _history(engine: "Engine") -> list[Record]:

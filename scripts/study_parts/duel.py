@@ -8,6 +8,7 @@ result was seen.
 
 import argparse
 import csv
+import math
 import os
 import sys
 import time
@@ -79,11 +80,12 @@ class Block:
 
 
 def campaign(sessions: int) -> Iterator[Block]:
-    """Yield every block, in rounds: whenever it is stopped, everything has come about as far."""
+    """Yield every block: the main table, then the rest, each in rounds for all worlds."""
     both = "BayesDuel", "CorrDuel"
-    for turn, first in enumerate(range(0, sessions, BLOCK)):
-        for world, engine in product(WORLDS, ENGINES):
-            yield Block("regret", world, engine, "plain", first)
+    firsts = range(0, sessions, BLOCK)
+    for first, world, engine in product(firsts, WORLDS, ENGINES):
+        yield Block("regret", world, engine, "plain", first)
+    for turn, first in enumerate(firsts):
         if turn % 2 == 0:
             yield from _about_raters(first // 2, both)
             for world in CORE:
@@ -137,9 +139,14 @@ def play_block(block: Block) -> Block:
 
 
 def coverage(engine: BayesDuel, utility: NDArray[np.float64]) -> dict[str, float]:
-    """Return how often 90 % intervals hold the utility, of all arms and of those in the set."""
+    """Return how often 90 % intervals hold the utility, of all arms and of those in the set.
+
+    Duels tell a utility in units of their noise, so both are compared in these.
+    """
     mean, sd = engine.posterior()
-    inside = np.abs(utility - utility.mean() - mean) <= 1.645 * sd
+    truth = (utility - utility.mean()) / (math.sqrt(2.0) * Rater().noise)
+    learnt = engine.raters[""]["noise"]
+    inside = np.abs(truth - mean / learnt) <= 1.645 * sd / learnt
     return {
         "covered": float(inside.mean()),
         "covered set": float(inside[engine.survivors.arm].mean()),

@@ -31,6 +31,10 @@ class NoStore:
         """Return the arm."""
         return int(text)
 
+    def record(self, _name: str) -> dict[str, Any]:
+        """Return nothing: no stimulator is described."""
+        return {}
+
 
 def serve(journal: Path, reading: int, writing: int) -> None:
     """Run one session on two pipes."""

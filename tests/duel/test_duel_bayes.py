@@ -106,12 +106,12 @@ def test_expectation_propagation_agrees_with_long_chains() -> None:
     kinds = np.where(np.abs(gap) < 0.3, kernels.TIE, kernels.WIN)
     arms = np.where((gap < 0.0)[:, None], arms[:, ::-1], arms)
     rater = (0.7, 0.05, 0.3)
-    mean, covariance, sites = np.zeros(4), np.eye(4), np.zeros((30, 2))
+    mean, root, sites = np.zeros(4), np.eye(4), np.zeros((30, 2))
     seen = np.arange(4), np.ones(4)
     told = arms, kinds, np.tile(rater, (30, 1)), np.ones(30), sites
-    kernels.refresh(0, 30 * 50, x, *seen, *told, mean, covariance)
+    kernels.refresh(0, 30 * 50, x, *seen, *told, mean, root)
     expected, deviation = walked(x, arms, kinds, rater)
-    found = np.sqrt(np.einsum("kf,fg,kg->k", x, covariance, x))
+    found = np.sqrt(((x @ root) ** 2).sum(axis=1))
     assert np.abs(x @ mean - expected).max() < 0.05 * np.abs(expected).max()
     assert np.abs(found / deviation - 1.0).max() < 0.05
 
@@ -119,7 +119,8 @@ def test_expectation_propagation_agrees_with_long_chains() -> None:
 def test_samples_have_the_moments_of_the_posterior() -> None:
     engine = session(correlations(12), 15)
     draws = np.concatenate(
-        [engine._values @ engine._sampled(np.random.default_rng(s), 500)[0] for s in range(8)], 1
+        [engine._arms.table @ engine._sampled(np.random.default_rng(s), 500)[0] for s in range(8)],
+        1,
     )
     mean, deviation = engine.posterior()
     assert np.abs(draws.mean(axis=1) - mean).max() < 0.08 * deviation.max()
@@ -130,7 +131,9 @@ def session(r: Any, duels: int, **options: Any) -> BayesDuel:
     """Return an engine after some answers by a person with a linear utility."""
     engine, rng = BayesDuel(r, horizon=1000, seed=2, **options), np.random.default_rng(1)
     utility = (
-        1.5 * engine._values @ np.random.default_rng(0).standard_normal(engine._values.shape[1])
+        1.5
+        * engine._arms.table
+        @ np.random.default_rng(0).standard_normal(engine._arms.table.shape[1])
     )
     for _ in range(duels):
         answer_by(utility, engine, rng)

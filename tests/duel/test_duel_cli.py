@@ -17,8 +17,11 @@ from typer.testing import CliRunner, Result
 
 from fieldcorr.cli import build_app
 from fieldcorr.duel import Session, as_source, read_session
+from fieldcorr.duel.commands import help_text
 from fieldcorr.duel.drawing import draw_array, draw_pair
 from fieldcorr.duel.journal import read_journal
+from fieldcorr.duel.terminal import TextFront, converse
+from fieldcorr.errors import DuelError
 from fieldcorr.store import open_store
 from tests.store.synthetic import make_store, values
 
@@ -498,3 +501,145 @@ def test_a_tilted_paddle_is_drawn_upright_and_the_case_below() -> None:
 def test_two_arrays_stand_side_by_side() -> None:
     text = draw_pair(["ab", "cd"], ["ef", "gh"], ("LEFT", "RIGHT")).splitlines()
     assert text == ["LEFT      RIGHT", "", "ab        ef", "cd        gh"]
+
+
+# -- typed fields ---------------------------------------------------------------------------------
+
+
+def test_typed_fields_are_checked_before_they_are_kept(journal: Path, small_store: Path) -> None:
+    before = journal.read_bytes()
+    for field, says in (
+        ("amplitude_mA=lots", "amplitude_mA = 'lots' is not a number"),
+        ("amplitude_V=-1", "amplitude_V = -1 is not within 0 and 1000"),
+        ("pulse_width_us=0", "pulse_width_us = 0 is not within"),
+        ("rate_Hz=nan", "is not a number"),
+        ("impedance_ohm=1e9", "is not within 1 and 1e+07"),
+        ("reason=7", "reason = 7.0 is not a text"),
+    ):
+        done = invoke("run", journal, lines=f"left {field}\n")
+        assert (done.exit_code, journal.read_bytes()) == (2, before)
+        assert says in done.stderr
+    with (
+        open_store(small_store) as store,
+        Session.open(journal, store) as session,
+        pytest.raises(DuelError, match="amplitude_V = True is not a number"),
+    ):
+        session.engine.answer("left", meta={"amplitude_V": True})
+    assert journal.read_bytes() == before
+
+
+def test_an_adverse_event_excludes_at_once_and_reversibly(
+    journal: Path, small_store: Path, tmp_path: Path
+) -> None:
+    with open_store(small_store) as store:
+        right = read_session(journal, store)[0].ask()[1]
+        done = invoke(
+            "run", journal, lines="a right numb toe amplitude_mA=4\na 0- 1+ pain above 0.9\n"
+        )
+        assert done.exit_code == 0, done.stderr
+        assert "adverse event kept; excluded" in done.stdout
+        engine, content = read_session(journal, store)
+        assert right in engine.excluded
+        assert store.index_of("0- 1+") in engine.excluded
+        assert len(engine.excluded) > 2
+        assert content.records[0]["meta"] == {"adverse_event": "numb toe", "amplitude_mA": 4.0}
+        invoke("run", journal, lines=f"i {store.texts[right]}\nu too much\n")
+        assert right in read_session(journal, store)[0].excluded  # the inclusion was undone
+        invoke("run", journal, lines=f"i {store.texts[right]}\n")
+        assert right not in read_session(journal, store)[0].excluded
+    for line in ("a", "a left", "a numb toe"):
+        assert "adverse WHAT TEXT" in invoke("run", journal, lines=f"{line}\n").stderr
+
+
+def test_who_took_something_back_and_why(journal: Path, tmp_path: Path) -> None:
+    invoke(
+        "run", journal, "--actor", "C. D.", lines="left\nright\nvoid 1 wrong lead\nundo slipped\n"
+    )
+    invoke("run", journal, lines="void 2 actor=E.\n")
+    invoke("undo", journal, "--actor", "F. G.", "--reason", "by phone")
+    invoke("run", journal, lines="void 1\n")
+    table = tmp_path / "entries.csv"
+    assert invoke("export", journal, "-o", table, "--what", "entries").exit_code == 0
+    with table.open() as file:
+        rows = [row for row in csv.DictReader(file) if row["entry"] in ("void", "undo")]
+    assert [(row["entry"], row["counts"], row["actor"], row["reason"]) for row in rows] == [
+        ("void", "False", "C. D.", "wrong lead"),
+        ("undo", "False", "C. D.", "slipped"),
+        ("void", "False", "E.", "not said"),
+        ("undo", "False", "F. G.", "by phone"),
+        ("void", "True", "C. D.", "not said"),
+    ]
+    invoke("export", journal, "-o", tmp_path / "duels.csv", "--what", "duels")
+    with (tmp_path / "duels.csv").open() as file:
+        first = next(csv.DictReader(file))
+    assert (first["void"], first["void_actor"]) == ("True", "C. D.")
+    assert {"amplitude_V", "pulse_width_us", "impedance_ohm"} <= set(first)
+
+
+STIMULATOR = """
+[stimulator]
+control = "voltage"
+pulse_width_us = 200
+amplitude_V = { largest = 10 }
+[configurations]
+current_per_contact_max_mA = 5
+"""
+
+
+def test_a_stimulator_of_the_session(tmp_path: Path, small_store: Path) -> None:
+    path, table = tmp_path / "s.journal", tmp_path / "today.toml"
+    new = ("new", path, small_store, "--horizon", 40, "--seed", 3, "--stimulator", table)
+    table.write_text(STIMULATOR)
+    refused = invoke(*new)
+    assert refused.exit_code == 2
+    assert "no configuration is known to be within the limits" in refused.stderr
+    for text, says in (
+        ("[stimulators]\n", "needs the table [stimulator]"),
+        (STIMULATOR + "adjacent = 'all'\n", "needs the table [stimulator]"),
+        (STIMULATOR.replace("200", "-2"), "pulse_width_us"),
+        (STIMULATOR + "[stimulator.impedance_ohm]\n99 = 5\n", "impedance_ohm: neither a contact"),
+    ):
+        table.write_text(text)
+        found = invoke(*new)
+        assert (found.exit_code, says in found.stderr) == (2, True), found.stderr
+    table.write_text(
+        STIMULATOR.replace("[configurations]", "").replace("current_per_contact_max_mA = 5", "")
+    )
+    assert invoke(*new).exit_code == 0
+    told = invoke("run", path, lines="z left 800\nz contact 2 900\nleft amplitude_V=3\n").stdout
+    assert "charge not known: no impedance of" in told
+    assert "at most 10 V; the area of a contact is not known" in told
+
+
+def test_an_amplitude_above_the_ceiling_is_told(tmp_path: Path, small_store: Path) -> None:
+    path, table = tmp_path / "s.journal", tmp_path / "today.toml"
+    control = STIMULATOR.replace('"voltage"', '"current"').replace("amplitude_V", "amplitude_mA")
+    table.write_text(control)
+    invoke("new", path, small_store, "--horizon", 40, "--seed", 3, "--stimulator", table)
+    told = invoke("run", path, lines="left amplitude_mA=4.9\nleft amplitude_mA=5.1\n").stdout
+    assert "duel 1 recorded: left\n" in told
+    assert "duel 2 recorded: left; CAREFUL: 5.1 mA is above the 5 mA" in told
+
+
+@given(width=st.integers(60, 80))
+def test_the_help_fits(width: int) -> None:
+    lines = help_text(width).splitlines()
+    assert max(map(len, lines)) <= width
+    assert len(lines) <= (21 if width >= 79 else 27)
+    assert " ".join(help_text(80).split()) == " ".join(help_text(width).split())
+
+
+def test_words_are_wrapped_and_the_help_stays(small_store: Path, journal: Path) -> None:
+    said: list[str] = []
+    with open_store(small_store) as store, Session.open(journal, store) as session:
+        front = TextFront(store, said.append, prompt=True)
+        lines = iter(["h\n", "n a note\n", "lft\n", "left\n", "void 1\n"])
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("COLUMNS", "61")
+            converse(session, store, lines, front, forgiving=True)
+    text = "".join(said).replace("quit > ", "quit >\n")  # as the Enter key does
+    assert max(map(len, text.splitlines())) <= 60
+    # The pair is drawn when it is new, not after the help, a note or a slip.
+    assert text.count("rostral is up") == 3
+    assert text.count("Still duel 1: LEFT") == 3
+    assert "the pair to compare has CHANGED" in text.split("recorded: left")[1]

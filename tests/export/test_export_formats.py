@@ -106,7 +106,7 @@ def test_mat(store: Store, tmp_path: Path) -> None:
     assert content["neighbour_threshold"].item() == 0.0
 
 
-@pytest.mark.parametrize("table", export.TABLES)
+@pytest.mark.parametrize("table", export.TABLES[:3])
 def test_csv(table: str, store: Store, tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     export_store(store, path, table=table)
@@ -128,7 +128,7 @@ def test_csv(table: str, store: Store, tmp_path: Path) -> None:
         np.testing.assert_array_equal([np.float32(row["r"]) for row in mine], r_of)
 
 
-@pytest.mark.parametrize("table", export.TABLES)
+@pytest.mark.parametrize("table", export.TABLES[:3])
 def test_parquet(table: str, store: Store, tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "table.parquet"
@@ -266,3 +266,21 @@ def test_rows_that_are_not_listed_are_chosen(name: str, tmp_path: Path) -> None:
     path = make_store(tmp_path / "s.h5", whole_values())
     with open_store(path) as store, pytest.raises(ExportError, match="180 configurations are not"):
         export_store(store, tmp_path / name)
+
+
+def test_stimsets_as_oss_dbs_reads_them(store: Store, tmp_path: Path) -> None:
+    """The rules of its documentation: a header, mA, a column per contact, a row per protocol."""
+    chosen = list(store.texts[:3])
+    export_store(store, tmp_path / "s.csv", configurations=chosen, table="stimsets")
+    # As run_pathway_activation reads it.
+    read = np.genfromtxt(tmp_path / "s.csv", dtype=float, delimiter=",", names=True)
+    assert read.dtype.names == tuple(f"Contact{n}" for n in range(len(store.contact_names)))
+    protocols = np.array([list(read[row]) for row in range(read.shape[0])])
+    current = store.current[:3]
+    np.testing.assert_allclose(protocols.sum(axis=1), 0.0, atol=1e-12)
+    np.testing.assert_allclose(np.maximum(protocols, 0.0).sum(axis=1), 1.0)
+    ratio = protocols / np.where(current == 0.0, 1.0, current)
+    np.testing.assert_allclose(ratio, ratio.max(axis=1, keepdims=True) * (current != 0.0))
+    for name, rows in (("one.csv", chosen[:1]), ("s.parquet", chosen)):
+        with pytest.raises(ExportError, match="two configurations at least"):
+            export_store(store, tmp_path / name, configurations=rows, table="stimsets")

@@ -13,7 +13,7 @@ from fieldcorr import plot
 from fieldcorr.errors import ConfigurationError
 from fieldcorr.model import Model
 from fieldcorr.notebook.svg import STRETCH
-from fieldcorr.plot.array_view import FittedText, polarity_of
+from fieldcorr.plot.array_view import FittedText, has_long_names_in_a_column, polarity_of
 from fieldcorr.store import Store
 
 
@@ -135,3 +135,13 @@ def test_unknown_contacts_are_named(bundled_model: Model) -> None:
 def test_nothing_to_draw_is_said(bundled_model: Model) -> None:
     with pytest.raises(ConfigurationError, match="no configuration"):
         plot.arrays(bundled_model, [])
+
+
+def test_long_names_in_a_column_stand_beside_their_contacts() -> None:
+    box = np.array([[1.0, 0.0], [-1.0, 0.0], [-1.0, 1.0], [1.0, 1.0]])
+    column = np.stack([box, box, box])
+    assert has_long_names_in_a_column(["tip", "ring", "end"], column)
+    assert not has_long_names_in_a_column(["0", "1", "10"], column)
+    step = np.array([5.0, 0.0])
+    side_by_side = np.stack([box, box + step, box + 2 * step])
+    assert not has_long_names_in_a_column(["tip", "ring", "end"], side_by_side)

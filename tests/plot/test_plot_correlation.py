@@ -1,5 +1,8 @@
 """Pictures of r: what is shown is r, in an order that is one; counts are counts."""
 
+import base64
+import json
+import re
 from typing import Any
 from xml.etree import ElementTree
 
@@ -192,3 +195,19 @@ def test_hover_map_names_every_point(store: Store) -> None:
     titles = [t.text or "" for t in root.iter("{http://www.w3.org/2000/svg}title")][1:]
     assert [title.split(",")[0] for title in titles] == list(store.texts)
     assert "5- 7+, r = 1.000" in titles
+
+
+def test_hover_heat_map_knows_every_pair(store: Store) -> None:
+    svg = plot.hover_heat_map(store, most=30)._repr_html_()
+    assert ElementTree.fromstring(svg).tag.endswith("svg")
+    found = re.search(r"data=(\{.*?\}),n=", svg)
+    assert found is not None
+    data = json.loads(found[1])
+    rows = [store.index_of(name) for name in data["names"]]
+    r = np.stack([store.row(row)[rows] for row in rows])
+    low = np.frombuffer(base64.b64decode(data["r"]), np.uint8)[: len(rows) * (len(rows) + 1) // 2]
+    np.testing.assert_allclose(low / 100.0 - 1.0, r[np.tril_indices(len(rows))], atol=0.00501)
+
+
+def test_hover_heat_map_takes_a_matrix() -> None:
+    assert '"names": ["' in plot.hover_heat_map(two_blocks()).svg

@@ -11,14 +11,16 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from fieldcorr.batch import precompute
+from fieldcorr.configurations.text import format_configuration
 from fieldcorr.correlation.embedding import embedding_from_gram
 from fieldcorr.drive import contact_currents
 from fieldcorr.elements import NodalField
 from fieldcorr.elements.section import PLANES
 from fieldcorr.model import Model
+from fieldcorr.stimulation import Limits, Stimulation, Stimulator
 from fieldcorr.store import Store
 from fieldcorr.web.assets import joined_module
-from fieldcorr.web.data import page_data
+from fieldcorr.web.data import page_data, resistance, stimulation_record
 from fieldcorr.web.packing import pack_grid, pack_integers
 from fieldcorr.web.sections import FINER, section_places
 
@@ -27,15 +29,19 @@ FloatArray = NDArray[np.float64]
 
 BRIDGE = """
 window.core = { openStore, openSection, currents, impedance, correlations, nearest, fieldOf,
-  parsePattern, patternText, unpackIntegers, quantity };
+  parsePattern, patternText, unpackIntegers, quantity, delivered };
 """
 FIGURES = """async ([data, patterns]) => {
   const store = await core.openStore(data);
-  const sections = await Promise.all(store.sections.map(core.openSection));
+  const kinds = ["potential", "field", "activating"];
+  for (const section of store.sections) {
+    for (const kind of kinds) await core.openSection(section, kind);
+  }
+  const sections = await Promise.all(store.sections.map((section) => core.openSection(section)));
   return patterns.map((pattern) => {
     const current = core.currents(store, pattern);
     const fields = {};
-    for (const kind of ["potential", "field", "activating"]) {
+    for (const kind of kinds) {
       // Every seventh point: numbers are slow to bring over.
       fields[kind] = sections.map((section) =>
         Array.from(core.fieldOf(section, kind, current).filter((_, k) => k % 7 === 0)));
@@ -59,6 +65,17 @@ def random_patterns(count: int, contacts: int, seed: int = 5) -> NDArray[np.int8
     return np.array(rows)
 
 
+DELIVERED = """async ([data, patterns, setting]) => {
+  const store = await core.openStore(data);
+  return patterns.map((pattern) => {
+    const found = core.delivered(store, pattern, core.currents(store, pattern), setting);
+    const list = (key) => found.contacts.map((contact) => contact[key]);
+    return { numbers: [found.impedance, found.ceiling], reason: found.reason,
+      contacts: list("contact"), parts: ["mA", "charge", "density", "k"].map(list) };
+  });
+}"""
+
+
 @pytest.fixture(scope="module")
 def data(store: Store) -> dict[str, Any]:
     return page_data(store)
@@ -70,6 +87,45 @@ def core(open_page: Callable[..., Any]) -> Any:
     page.add_script_tag(type="module", content=joined_module("core") + BRIDGE)
     page.wait_for_function("window.core")
     return page
+
+
+@pytest.mark.parametrize("split", ["worst", "model"])
+@pytest.mark.parametrize("control", ["voltage", "current"])
+def test_what_is_delivered_is_that_of_python(
+    store: Store, data: dict[str, Any], core: Any, control: str, split: str
+) -> None:
+    """Of 100 random patterns, some with contacts that were not measured, one measured itself."""
+    patterns = random_patterns(PATTERNS, len(store.contact_names), seed=8)
+    own = format_configuration(-patterns[7], store.contact_names)
+    measured = {name: 500.0 + 30 * e for e, name in enumerate(store.contact_names) if e != 3}
+    stimulator = Stimulator(
+        control=control,  # type: ignore[arg-type]
+        split=split,  # type: ignore[arg-type]
+        pulse_width_us=210.0,
+        largest=12.0,
+        least=0.5,
+        step=0.05,
+        impedance_ohm=measured | {own: 432.0},
+        limits=Limits(28.0, 1.4, 7.0),
+    )
+    areas = np.full(len(store.contact_names), 0.06)
+    stimulation = Stimulation(stimulator, store.contact_names, areas)
+    told = {**data, "sections": [], "stimulation": stimulation_record(stimulation)}
+    setting = {"amplitude": 3.1, "pulseWidth": 180.0}
+    found = core.evaluate(DELIVERED, [told, patterns.tolist(), setting])
+    current = contact_currents(patterns, store.admittance)
+    doses = stimulation.doses(patterns, current, amplitude=3.1, pulse_width_us=180.0)
+    assert [one["reason"] for one in found] == list(doses.reasons)
+    numbers = np.array([one["numbers"] for one in found], dtype=float)
+    np.testing.assert_allclose(numbers[:, 0], doses.impedance_ohm, rtol=1e-9)
+    np.testing.assert_allclose(numbers[:, 1], doses.ceiling, rtol=1e-6, atol=1e-9)
+    assert np.isfinite(doses.ceiling).sum() > 0
+    for k, one in enumerate(found):
+        own_parts = doses.contact_mA, doses.charge_uC, doses.density_uC_per_cm2, doses.shannon_k
+        for part, values in zip(one["parts"], own_parts, strict=True):
+            np.testing.assert_allclose(
+                np.array(part, dtype=float), values[k, one["contacts"]], rtol=1e-6, atol=1e-6
+            )
 
 
 def grid_points(section: dict[str, Any]) -> FloatArray:
@@ -157,7 +213,7 @@ def test_current_drive_and_a_grounded_body(store: Store, data: dict[str, Any], c
         power = current @ np.linalg.pinv(store.admittance) @ current
         assert told["ohm"] == pytest.approx(power, rel=1e-6)
     leaky = store.admittance + 0.2 * np.diag(np.diag(store.admittance))
-    slim = {**data, "sections": [], "admittance": leaky.tolist()}
+    slim = {**data, "sections": [], "resistance": resistance(leaky).tolist()}
     driven = contact_currents(patterns, leaky)
     found = core.evaluate(FIGURES, [slim, patterns.tolist()])
     np.testing.assert_allclose([told["current"] for told in found], driven, atol=1e-12)

@@ -8,9 +8,13 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from fieldcorr.batch import plan, precompute
 from fieldcorr.cli import build_app
 from fieldcorr.duel import Session
+from fieldcorr.model import Model
 from fieldcorr.store import Store
+from fieldcorr.web import data as web_data
+from fieldcorr.web.report import report_page
 
 AXE = Path(os.environ.get("AXE", Path(__file__).resolve().parents[2] / ".venv/axe.min.js"))
 
@@ -148,3 +152,96 @@ def test_a_report_is_for_everyone(
       .filter(([box]) => box.width && (box.width < 43.9 || box.height < 43.9)).map((x) => x[1])"""
     assert opened.evaluate(small) == []
     assert findings(opened) == []
+
+
+def test_configurations_that_are_not_listed(
+    bundled_model: Model,
+    tmp_path: Path,
+    open_page: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A page of a whole space holds some of it and says so; its picker draws any pattern."""
+    monkeypatch.setattr(plan, "MOST_LISTED", 100)
+    monkeypatch.setattr(web_data, "WHOLE_ROWS", 60)
+    model = bundled_model.replace({"configurations.preset": "up-to-two"})
+    with precompute(model, tmp_path / "w.h5", mesh="tiny", estimate=False, cache=tmp_path) as whole:
+        assert whole.is_whole
+        (tmp_path / "w.html").write_text(report_page(whole), encoding="utf-8")
+    page = open_page((tmp_path / "w.html").as_uri(), offline=True)
+    page.wait_for_selector("body[data-ready]")
+    assert "holds 60 of 240 configurations" in page.locator("#configurations .notice").inner_text()
+    page.get_by_label("Configuration", exact=True).fill("0- 1- 2+ 3+ 9-")
+    page.get_by_label("Configuration", exact=True).press("Enter")
+    assert "Nearest of the 60 on this page" in page.locator(".nearest").inner_text()
+    assert "not on this page" in page.locator(".figures").inner_text()
+
+
+STIMULATOR = """
+[stimulator]
+control = "voltage"
+pulse_width_us = 200
+rate_Hz = 40
+amplitude_V = { largest = 10, step = 0.1, planned = 3.0 }
+impedance_ohm = { 0 = 700, 1 = 900, 2 = 800 }
+[configurations]
+charge_density_max_uC_per_cm2 = 20
+"""
+
+
+def test_charges_follow_from_what_was_measured(
+    store: Store, tmp_path: Path, open_page: Callable[..., Any]
+) -> None:
+    runner, names = CliRunner(), [str(tmp_path / name) for name in ("a.journal", "a.html")]
+    (tmp_path / "today.toml").write_text(STIMULATOR)
+    new = [
+        "duel",
+        "new",
+        names[0],
+        str(store.path),
+        "--horizon",
+        "9",
+        "--rater",
+        "A",
+        "--actor",
+        "C",
+    ]
+    told = runner.invoke(build_app(), [*new, "--stimulator", str(tmp_path / "today.toml")])
+    assert told.exit_code == 0, told.output
+    assert "6 configurations are within the limits" in told.output
+    said = "left\nadverse right numb toe\nz 0 500\nvoid 1 wrong lead\nundo slipped\nvoid 1 again\n"
+    (tmp_path / "said.txt").write_text(said)
+    run = [
+        "duel",
+        "run",
+        names[0],
+        "--answers",
+        str(tmp_path / "said.txt"),
+        "--store",
+        str(store.path),
+    ]
+    assert runner.invoke(build_app(), run).exit_code == 0
+    assert (
+        runner.invoke(build_app(), ["report", str(store.path), names[0], "-o", names[1]]).exit_code
+        == 0
+    )
+    page = open_page(Path(names[1]).as_uri(), offline=True)
+    page.wait_for_selector("body[data-ready]")
+    page.get_by_label("Configuration", exact=True).fill("0- 2+")
+    page.get_by_label("Configuration", exact=True).press("Enter")
+    # 3 V, 800 ohm: 3.75 mA, 0.75 uC, 12.5 uC/cm2, k = log10(12.5) + log10(0.75); at most 6 mA.
+    figures = page.locator(".figures").inner_text()
+    for text in ("800 \u03a9", "4.8 V", "3.75\t0.75\t12.5\t0.97", "Each contact may carry"):
+        assert text in figures
+    page.get_by_label("Amplitude, V").fill("5")
+    assert "5 V is above the ceiling" in page.locator(".figures").inner_text()
+    page.get_by_label("Configuration", exact=True).fill("3- 2+")
+    page.get_by_label("Configuration", exact=True).press("Enter")
+    assert "no impedance of 2+ 3- was measured" in page.locator(".figures").inner_text()
+    page.get_by_role("button", name="ceiling, V").click()
+    page.get_by_role("button", name="ceiling, V").click()
+    row = page.locator("#configurations tbody tr").first.inner_text()
+    assert "\t5.4\t" in row  # by the 900 ohm of contact 1
+    decisions = page.get_by_role("region", name="Decisions").inner_text()
+    for text in ("adverse event: numb toe", "impedance\t0: 500 ohm", "void (undone)", "wrong lead",
+                 "undo\tthe entry before it\tC\tslipped"):  # fmt: skip
+        assert text in decisions

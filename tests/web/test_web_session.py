@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -39,6 +39,8 @@ def free_port() -> int:
 class Server:
     """``fieldcorr duel serve`` in a process of its own, which can be killed and started again."""
 
+    stderr: IO[str] | None = None
+
     def __init__(self, journal: Path, *options: str) -> None:
         self.journal, self.port, self._options = journal, free_port(), options
         self.start()
@@ -47,7 +49,10 @@ class Server:
         code = "from fieldcorr.cli import main; main()"
         words = ["duel", "serve", str(self.journal), "--port", str(self.port), *self._options]
         self.process = subprocess.Popen(
-            [sys.executable, "-c", code, *words], stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", code, *words],
+            stdout=subprocess.PIPE,
+            stderr=self.stderr,
+            text=True,
         )
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
@@ -148,11 +153,20 @@ def test_a_session_of_thirty_answers(
             page.reload()
             ready(page, lines)
         if k == 9:
-            say("Undo", "undo")
+            page.get_by_label("Led by").fill("C")
+            page.get_by_label("Reason for undo or void").fill("wrong button")
+            say("Undo", "undo wrong button actor=C")
+            assert page.get_by_label("Reason for undo or void").input_value() == ""
         if k == 12:
             page.get_by_label("What").select_option("-")
             page.get_by_label("Contact").select_option("5")
             say("Exclude", "exclude contact 5-")
+            page.get_by_label("What").select_option("right")
+            page.get_by_label("Adverse event").fill("burning  foot")
+            say("Keep the event and exclude at once", "adverse right burning foot actor=C")
+            page.get_by_label("Of", exact=True).select_option("3")
+            page.get_by_label("Ohm").fill("850")
+            say("Keep", "impedance 3 850 actor=C")
         if k == 15:
             page.get_by_label("Amplitude, mA").fill("3.5")
             page.get_by_label("Rater").fill("B")
@@ -168,11 +182,11 @@ def test_a_session_of_thirty_answers(
         say(BUTTONS[answer], answer + meta)
     other = tmp_path / "python.journal"
     with Session.open(new_journal(store, other), store) as session:
-        actions = Actions(session.engine, store.index_of)
+        actions = Actions(session, store)
         for line in typed:
             actions.perform(parse_command(line))
     assert records(server.journal) == records(other)
-    assert len(records(other)) == 32
+    assert len(records(other)) == 34
 
 
 def test_a_second_tab_sees_the_first(shared: Server, open_page: Callable[..., Any]) -> None:
@@ -298,6 +312,9 @@ def test_no_other_file_is_reachable(guarded: Server, path: str) -> None:
         ({}, '{"lines": 1, "verb": "left", "more": 1}', 400),
         ({}, '{"lines": 1, "verb": "left", "meta": {"a": {}}}', 400),
         ({}, '{"lines": 1, "verb": "left", "meta": {"a": "\\ud800"}}', 400),
+        ({}, '{"lines": 1, "verb": "left", "meta": {"a": NaN}}', 400),
+        ({}, '{"lines": 1, "verb": "left", "meta": {"a": -1e400}}', 400),
+        ({}, '{"lines": 1, "verb": "exclude", "words": ["left", "above", "nan"]}', 422),
         ({}, '{"lines": 1, "verb": "note", "words": [1]}', 400),
         ({}, '{"lines": 1, "verb": "exclude", "words": ["contact", "99"]}', 422),
         ({}, '{"lines": 0, "verb": "left"}', 409),
