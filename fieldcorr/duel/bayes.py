@@ -41,15 +41,16 @@ TRIED = 8
 """Posterior samples behind a question."""
 
 CANDIDATES = 4
-"""Arms among which a pair is chosen that tells most about a linear utility."""
+"""Arms among which the most informative pair is asked."""
 
 LINEAR = ("field", "current")
 """Models of the bank in which every answer tells about all arms, however far from it."""
 
-DARING = 0.5
-"""Part of its deviation with which a sample of a model that is not linear departs from its mean.
+EAGER, DARING = 100, 0.5
+"""Answers during which samples of models that are not linear keep to this part of their deviation.
 
-With all of it, the many corners nobody has looked at take up the few hundred questions there are.
+With all of it, the many corners nobody has looked at take up these questions; with part of it for
+ever, a session settles on what is only the best thereabouts.
 """
 
 SEARCHED = 8
@@ -430,19 +431,19 @@ class BayesDuel(Engine):
         """Return two free arms: the best mean and the best of a sample, or what tells more.
 
         In a linear model a pair anywhere tells about all arms, so the most informative of a few is
-        asked as often as the model is believed; in others one learns where one looks.
+        asked as often as the model is believed; in others one learns where one looks, and that is
+        asked only when the likely places are known.
         """
-        weights, wanted = self._mean_weights(), 2
+        weights, names = self._mean_weights(), [*self._models]
         arms = [] if first is None else [first]
         if np.abs(weights).max() > 1e-9:  # else all means are equal, and rounding would choose
             arms.append(self._arms.best(weights, free))
         samples, models = self._sampled(self._rng(_TRIED), TRIED)
-        names = [*self._models]
-        if names[models[0]] in LINEAR:
-            wanted = CANDIDATES
+        eager = self._course.duels < EAGER
+        wanted = 2 if eager and names[models[0]] not in LINEAR else CANDIDATES
         for model, sample in zip(models, samples.T, strict=True):
             if len(set(arms)) < wanted:
-                arms.append(self._best_of(names[model], sample, free))
+                arms.append(self._best_of(names[model], sample, free, eager=eager))
         arms = [*dict.fromkeys(arms)]
         if len(arms) < 2:  # all samples agree: let the runner-up have a chance
             others = free.copy()
@@ -452,20 +453,23 @@ class BayesDuel(Engine):
             return int(arms[0]), int(arms[1])
         return self._telling(np.array(arms), fixed=first is not None)
 
-    def _best_of(self, name: str, weights: Float64s, free: NDArray[np.bool_]) -> int:
+    def _best_of(
+        self, name: str, weights: Float64s, free: NDArray[np.bool_], *, eager: bool
+    ) -> int:
         """Return the best arm of a sample, with the features that its model has."""
         if self._unlisted:
             return self._arms.best(weights, free)
         model, (columns, scale) = [*self._models].index(name), self._models[name]
         own = weights[columns]
-        if name not in LINEAR:
+        if eager and name not in LINEAR:
             mean = scale * self._learnt.posteriors[model].mean
             own = mean + DARING * (own - mean)
         return int(kernels.best_mean(self._rough[model], own.astype(np.float32), free))
 
     def _telling(self, arms: Int64s, *, fixed: bool) -> tuple[int, int]:
         """Return the pair whose answer says most about its utilities; the first may be fixed."""
-        score, numbers = np.zeros((arms.size, arms.size)), self._rater_numbers()
+        numbers, score = self._rater_numbers(), np.full((arms.size, arms.size), -np.inf)
+        score[np.triu_indices(arms.size, 1)] = 0.0  # an arm with itself is no question
         places = self._arms.numbers(arms)
         for m, weight in enumerate(self._model_weights()):
             posterior, seen = self._learnt.posteriors[m], [*self._models.values()][m]
