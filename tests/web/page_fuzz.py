@@ -158,7 +158,7 @@ class Page:
         assert all(letter.isprintable() or letter == "\n" for letter in log), log
         other = self._folder / "other.journal"
         with open_store(self.store) as store, Session.open(self._new(other), store) as session:
-            actions = Actions(session.engine, store.index_of)
+            actions = Actions(session, store)
             for command in self.acknowledged:
                 actions.perform(command)
         assert records(self.server.journal) == records(other)
