@@ -13,9 +13,10 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldcorr.correlation.features import Features, features_of
 from fieldcorr.correlation.numbers import real_number, whole_number
+from fieldcorr.correlation.whole import WholeSource
 from fieldcorr.duel import _bayes_kernels as kernels
+from fieldcorr.duel.arms import Arms, arms_of
 from fieldcorr.duel.engine import Engine, Shared, Standing
 from fieldcorr.duel.events import Event
 from fieldcorr.duel.lesson import Lesson
@@ -51,6 +52,9 @@ EAGER, DARING = 100, 0.5
 With all of it, the many corners nobody has looked at take up these questions; with part of it for
 ever, a session settles on what is only the best thereabouts.
 """
+
+SEARCHED = 8
+"""Samples whose best arm is searched among all where arms are too many to list: a pass for each."""
 
 _REFRESHED = 10
 _PATIENCE = 10.0
@@ -99,7 +103,9 @@ class Draws:
     weights: Float64s
     noise: Float64s  # (S,), of an answer, in the model that the sample is from
     arm: Int64s
-    upper: Float64s  # (K,), what the utility of an arm is below in 95 % of the samples
+    looked: Int64s  # (L,) arms that were looked at, ascending: all where they are listed
+    upper: Float64s  # (L,), what the utility of an arm is below in 95 % of the samples
+    exact: int  # so many of the samples have their best among all arms
 
 
 @dataclass(eq=False)
@@ -160,6 +166,7 @@ class BayesDuel(Engine):
     Utilities are in units of their prior standard deviation, and relative to the average arm.
     """
 
+    takes_whole = True
     kept_as = "likely the best"
     estimates = "utility"
     _learnt: Belief
@@ -191,6 +198,11 @@ class BayesDuel(Engine):
             raise DuelError(f"prior weight: {prior_weight!r} is not in [0, 1]")
         self._start: Belief | None = None
         super().__init__(correlation, horizon=horizon, **shared)
+        if self._unlisted and self.stop is not None:
+            raise DuelError(
+                f"stop: {SEARCHED} samples, as many as are searched among {len(self.source):,} "
+                "configurations, are too few to end a session"
+            )
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -227,7 +239,7 @@ class BayesDuel(Engine):
         self._mend()
         if not self._active.any():
             raise DuelError("no arm is left: everything is excluded")
-        return int(kernels.best_mean(self._values, self._mean_weights(), self._active))
+        return self._arms.best(self._mean_weights(), self._active)
 
     @property
     def weights(self) -> dict[str, float]:
@@ -316,11 +328,10 @@ class BayesDuel(Engine):
 
     def _blank(self) -> Belief:
         if self._start is None:
-            features = features_of(self.source)
-            self._values, self._mixing = features.values, features.mixing
-            self._models = _bank(features)
+            self._arms: Arms = arms_of(self.source)
+            self._models = _bank(self._arms.groups)
             self._rough = [
-                np.ascontiguousarray(features.values[:, columns], dtype=np.float32)
+                np.ascontiguousarray(self._arms.table[:, columns], dtype=np.float32)
                 for columns, _ in self._models.values()
             ]
             self._start = self._before()
@@ -341,8 +352,9 @@ class BayesDuel(Engine):
             size = seen[1].size
             posterior = Posterior(np.zeros(size), np.eye(size), sites)
             direction, work = np.empty((2, size))
+            pairs = self._arms.numbers(lesson.arms)
             for n in np.argsort(-sites[:, 0], kind="stable"):  # never less than nothing is known
-                kernels.difference(self._values, *seen, *lesson.arms[n], direction)
+                kernels.difference(self._arms.table, *seen, *pairs[n], direction)
                 kernels.change_site(posterior.mean, posterior.root, direction, *sites[n], work)
             posteriors.append(posterior)
         kinds = np.full(len(lesson.arms), kernels.FIXED, dtype=np.int64)
@@ -376,6 +388,7 @@ class BayesDuel(Engine):
     def _take(self, winner: int, loser: int, kind: int, rater: int) -> None:
         belief = self._learnt
         belief.arms = np.concatenate((belief.arms, [[winner, loser]]))
+        pairs = self._arms.numbers(belief.arms)
         belief.kinds = np.append(belief.kinds, kind)
         belief.who = np.append(belief.who, rater)
         count = belief.kinds.size
@@ -383,14 +396,14 @@ class BayesDuel(Engine):
         again = max(_REFRESHED, count // _REFRESHED)
         bank = [*zip(belief.posteriors, self._models.values(), strict=True)]
         for m, (posterior, seen) in enumerate(bank):
-            kernels.foresee(self._values, *seen, winner, loser, kind, posterior.mean,
+            kernels.foresee(self._arms.table, *seen, *pairs[-1], kind, posterior.mean,
                             posterior.root, _GRID, belief.grid[rater, m])  # fmt: skip
         numbers = self._rater_numbers()
         for (posterior, seen), who in zip(bank, numbers[:, belief.who], strict=True):
             posterior.sites = np.concatenate((posterior.sites, np.zeros((1, 2))))
-            answers = belief.arms, belief.kinds, who, keep, posterior.sites
+            answers = pairs, belief.kinds, who, keep, posterior.sites
             for begin, several in ((count - 1, 1), (belief.turn, min(again, count))):
-                kernels.refresh(begin, several, self._values, *seen, *answers, posterior.mean,
+                kernels.refresh(begin, several, self._arms.table, *seen, *answers, posterior.mean,
                                 posterior.root)  # fmt: skip
         belief.turn = (belief.turn + again) % count
 
@@ -424,7 +437,7 @@ class BayesDuel(Engine):
         weights, names = self._mean_weights(), [*self._models]
         arms = [] if first is None else [first]
         if np.abs(weights).max() > 1e-9:  # else all means are equal, and rounding would choose
-            arms.append(kernels.best_mean(self._values, weights, free))
+            arms.append(self._arms.best(weights, free))
         samples, models = self._sampled(self._rng(_TRIED), TRIED)
         eager = self._course.duels < EAGER
         wanted = 2 if eager and names[models[0]] not in LINEAR else CANDIDATES
@@ -435,7 +448,7 @@ class BayesDuel(Engine):
         if len(arms) < 2:  # all samples agree: let the runner-up have a chance
             others = free.copy()
             others[arms] = False
-            arms.append(kernels.best_mean(self._values, weights, others))
+            arms.append(self._arms.best(weights, others))
         if len(arms) == 2:
             return int(arms[0]), int(arms[1])
         return self._telling(np.array(arms), fixed=first is not None)
@@ -444,6 +457,8 @@ class BayesDuel(Engine):
         self, name: str, weights: Float64s, free: NDArray[np.bool_], *, eager: bool
     ) -> int:
         """Return the best arm of a sample, with the features that its model has."""
+        if self._unlisted:
+            return self._arms.best(weights, free)
         model, (columns, scale) = [*self._models].index(name), self._models[name]
         own = weights[columns]
         if eager and name not in LINEAR:
@@ -455,10 +470,11 @@ class BayesDuel(Engine):
         """Return the pair whose answer says most about its utilities; the first may be fixed."""
         numbers, score = self._rater_numbers(), np.full((arms.size, arms.size), -np.inf)
         score[np.triu_indices(arms.size, 1)] = 0.0  # an arm with itself is no question
+        places = self._arms.numbers(arms)
         for m, weight in enumerate(self._model_weights()):
             posterior, seen = self._learnt.posteriors[m], [*self._models.values()][m]
             noise = numbers[m, self._asked, 0]
-            kernels.information(self._values, *seen, arms, weight, noise, posterior.mean,
+            kernels.information(self._arms.table, *seen, places, weight, noise, posterior.mean,
                                 posterior.root, score)  # fmt: skip
         left, right = np.unravel_index(np.argmax(score[:1] if fixed else score), score.shape)
         return int(arms[left]), int(arms[right])
@@ -483,6 +499,9 @@ class BayesDuel(Engine):
 
     def _draw(self, free: NDArray[np.bool_]) -> Draws:
         weights, models = self._sampled(self._rng(_SAMPLED), SAMPLES)
+        noise = self._rater_numbers()[models, self._asked, 0]
+        if self._unlisted:
+            return self._looked(free, weights, noise)
         total, square = np.zeros((2, free.size))
         arm = np.empty(SAMPLES, dtype=np.int64)
         for m, (columns, _) in enumerate(self._models.values()):
@@ -494,18 +513,37 @@ class BayesDuel(Engine):
                 arm[mine] = found
         mean = total / SAMPLES
         upper = mean + _UPPER * np.sqrt(np.maximum(square / SAMPLES - mean**2, 0.0))
-        noise = self._rater_numbers()[models, self._asked, 0]
-        return Draws(self._course.step, weights, noise, arm, np.where(free, upper, -np.inf))
+        bound, every = np.where(free, upper, -np.inf), np.arange(free.size)
+        return Draws(self._course.step, weights, noise, arm, every, bound, SAMPLES)
+
+    def _looked(self, free: NDArray[np.bool_], weights: Float64s, noise: Float64s) -> Draws:
+        """Search the best arm of a few samples; the others choose among these and those compared.
+
+        So a sample whose best arm nobody has looked at is content with less: what is said about
+        the set of likely best arms is about arms that were looked at.
+        """
+        searched = [self._arms.best(sample, free) for sample in weights.T[:SEARCHED]]
+        looked = np.unique([*searched, self.best, *self._learnt.arms.ravel().tolist()])
+        looked = looked[free[looked]]
+        utility = np.einsum("lf,fs->ls", self._arms.rows(looked), weights)
+        upper = utility.mean(axis=1) + _UPPER * utility.std(axis=1)
+        arm = looked[np.argmax(utility, axis=0)]
+        arm[:SEARCHED] = searched
+        return Draws(self._course.step, weights, noise, arm, looked, upper, SEARCHED)
+
+    @property
+    def _unlisted(self) -> bool:
+        return isinstance(self.source, WholeSource)
 
     def _sampled(self, rng: np.random.Generator, count: int) -> tuple[Float64s, Int64s]:
         """Return ``count`` weight vectors (F, S) over all features, and the model of each."""
         places = (np.arange(count) + rng.random()) / count
         edges = np.cumsum(self._model_weights())[:-1]
         shares = np.searchsorted(edges, places)[rng.permutation(count)]
-        axes = rng.standard_normal((self._mixing.shape[0], count))
-        base = np.empty((self._values.shape[1], count))
-        kernels.mix(self._mixing, axes, base)
-        out = np.zeros((self._values.shape[1], count))
+        axes = rng.standard_normal((self._arms.mixing.shape[0], count))
+        base = np.empty((self._arms.mixing.shape[1], count))
+        kernels.mix(self._arms.mixing, axes, base)
+        out = np.zeros_like(base)
         for m, (posterior, (columns, scale)) in enumerate(
             zip(self._learnt.posteriors, self._models.values(), strict=True)
         ):
@@ -521,8 +559,10 @@ class BayesDuel(Engine):
     def _gaps(self) -> Float64s:
         """Return P(best of a sample beats `best`) - 1/2, by the utilities of the sample, (S,)."""
         draws = self._drawn()
-        more = self._values[draws.arm] - self._values[self.best]
-        gap = np.maximum(np.einsum("sf,fs->s", more, draws.weights), 0.0) / draws.noise
+        some = slice(draws.exact)
+        more = self._arms.rows(draws.arm[some]) - self._arms.rows(np.array([self.best]))
+        gap = np.einsum("sf,fs->s", more, draws.weights[:, some])
+        gap = np.maximum(gap, 0.0) / draws.noise[some]
         return np.array([0.5 * math.erf(g / math.sqrt(2.0)) for g in gap])
 
     # -- moments --------------------------------------------------------------------------------
@@ -536,7 +576,7 @@ class BayesDuel(Engine):
 
     def _mean_weights(self) -> Float64s:
         """Return the mean of the weights of all features, (F,), over the bank."""
-        total = np.zeros(self._values.shape[1])
+        total = np.zeros(self._arms.mixing.shape[1])
         bank = zip(
             self._model_weights(), self._learnt.posteriors, self._models.values(), strict=True
         )
@@ -545,7 +585,7 @@ class BayesDuel(Engine):
         return total
 
     def _mean_and_deviation(self, arms: Int64s | None) -> tuple[Float64s, Float64s]:
-        rows = self._values if arms is None else self._values[arms]
+        rows = self._arms.rows(arms)
         mean, square, part = np.zeros((3, len(rows)))
         bank = zip(
             self._model_weights(), self._learnt.posteriors, self._models.values(), strict=True
@@ -561,28 +601,29 @@ class BayesDuel(Engine):
     def _ranked(self) -> Survivors:
         """Return the arms of largest upper bound that hold the best of ``level`` of the samples."""
         if not self._active.any():
-            return Survivors.ranked(self._active, *np.zeros((3, self._active.size)))
+            return Survivors(np.zeros(0, dtype=np.int64), *np.zeros((3, 0)))
         draws = self._drawn()
-        least = np.sort(draws.upper[draws.arm])[int((1.0 - self.level) * SAMPLES)]
-        inside = draws.upper >= least
-        inside[self.best] = True
-        chosen = np.flatnonzero(inside)
-        mean, deviation, plays = np.zeros((3, inside.size))
-        mean[chosen], deviation[chosen] = self._mean_and_deviation(chosen)
+        of_best = draws.upper[np.searchsorted(draws.looked, draws.arm)]
+        least = np.sort(of_best)[int((1.0 - self.level) * SAMPLES)]
+        chosen = np.union1d(draws.looked[draws.upper >= least], [self.best])
+        mean, deviation = self._mean_and_deviation(chosen)
         own = self._learnt.kinds != kernels.FIXED
-        np.add.at(plays, self._learnt.arms[own].ravel(), 1.0)
-        return Survivors.ranked(inside, mean, plays, _normal_quantile(self.level) * deviation)
+        played, times = np.unique(self._learnt.arms[own], return_counts=True)
+        plays = np.zeros(chosen.size)
+        known = np.isin(chosen, played)
+        plays[known] = times[np.searchsorted(played, chosen[known])]
+        return Survivors.sorted(chosen, mean, plays, _normal_quantile(self.level) * deviation)
 
 
-def _bank(features: Features) -> dict[str, tuple[Int64s, Float64s]]:
+def _bank(groups: Mapping[str, slice]) -> dict[str, tuple[Int64s, Float64s]]:
     """Return the columns and their scale of every model that the features allow."""
     models: dict[str, tuple[Int64s, Float64s]] = {}
     for name, variances in BANK.items():
-        known = {group: v for group, v in variances.items() if group in features.groups}
-        if not known:
+        known = {group: v for group, v in variances.items() if group in groups}
+        if not known or (len(known) == 1 < len(variances)):  # the one group has a model of its own
             continue
         total = sum(known.values())
-        columns = [np.r_[features.groups[group]] for group in known]
+        columns = [np.r_[groups[group]] for group in known]
         scale = [
             np.full(c.size, math.sqrt(v / total))
             for c, v in zip(columns, known.values(), strict=True)

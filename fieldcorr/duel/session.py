@@ -164,7 +164,7 @@ def replayed(
 
 def _source(correlation: Any, kept: Any, path: Path, via: Via | None) -> CorrelationSource:
     """Return the source, read the way that the journal keeps."""
-    if kept not in (None, "embedding", "matrix", "neighbours", "rules"):
+    if kept not in (None, "embedding", "matrix", "neighbours", "rules", "damped"):
         raise JournalError(f"{path}: the first line has a store read via {kept!r}")
     source = as_source(correlation, via=via or kept or "auto")
     if kept is not None and source.via != kept:

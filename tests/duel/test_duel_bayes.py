@@ -159,7 +159,8 @@ def test_expectation_propagation_agrees_with_long_chains() -> None:
 def test_samples_have_the_moments_of_the_posterior() -> None:
     engine = session(correlations(12), 15)
     draws = np.concatenate(
-        [engine._values @ engine._sampled(np.random.default_rng(s), 500)[0] for s in range(8)], 1
+        [engine._arms.table @ engine._sampled(np.random.default_rng(s), 500)[0] for s in range(8)],
+        1,
     )
     mean, deviation = engine.posterior()
     assert np.abs(draws.mean(axis=1) - mean).max() < 0.08 * deviation.max()
@@ -170,7 +171,9 @@ def session(r: Any, duels: int, **options: Any) -> BayesDuel:
     """Return an engine after some answers by a person with a linear utility."""
     engine, rng = BayesDuel(r, horizon=1000, seed=2, **options), np.random.default_rng(1)
     utility = (
-        1.5 * engine._values @ np.random.default_rng(0).standard_normal(engine._values.shape[1])
+        1.5
+        * engine._arms.table
+        @ np.random.default_rng(0).standard_normal(engine._arms.table.shape[1])
     )
     for _ in range(duels):
         answer_by(utility, engine, rng)
