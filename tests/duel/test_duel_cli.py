@@ -642,4 +642,5 @@ def test_words_are_wrapped_and_the_help_stays(small_store: Path, journal: Path) 
     # The pair is drawn when it is new, not after the help, a note or a slip.
     assert text.count("rostral is up") == 3
     assert text.count("Still duel 1: LEFT") == 3
-    assert "the pair to compare has CHANGED" in text.split("recorded: left")[1]
+    after = " ".join(text.split("recorded: left")[1].split())
+    assert "the pair to compare has CHANGED" in after
