@@ -317,7 +317,7 @@ def test_a_session_stops_by_its_rule_and_teaches_another(tmp_path: Path, small_s
         (["--stop", "0.9,2"], "stop: 2.0 is not between 0 and 0.5"),
         (["--prior", "missing.json"], "missing.json: cannot be read"),
         (["--engine", "corrduel", "--stop", "0.9,0.1"], "option 'stop' does not exist"),
-        (["--option", "radius=arm"], "settings of BayesDuel: "),
+        (["--engine", "bayesduel", "--option", "radius=arm"], "settings of BayesDuel: "),
     ],
 )
 def test_what_a_new_session_cannot_be_is_said(
@@ -642,4 +642,5 @@ def test_words_are_wrapped_and_the_help_stays(small_store: Path, journal: Path) 
     # The pair is drawn when it is new, not after the help, a note or a slip.
     assert text.count("rostral is up") == 3
     assert text.count("Still duel 1: LEFT") == 3
-    assert "the pair to compare has CHANGED" in text.split("recorded: left")[1]
+    after = " ".join(text.split("recorded: left")[1].split())
+    assert "the pair to compare has CHANGED" in after
