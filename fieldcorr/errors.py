@@ -43,6 +43,10 @@ def missing_extra(what: str, package: str, extra: str) -> MissingExtraError:
     return MissingExtraError(f"{what} needs {package}, which is not installed: {command} adds it")
 
 
+class ClusterError(FieldcorrError):
+    """Workers that cannot be reached, that were lost, or that run something else."""
+
+
 class ConvergenceError(FieldcorrError):
     """The linear solver did not reach its tolerance; carries the residual it did reach."""
 

@@ -4,8 +4,7 @@ A failure is what a user must never see: a traceback, a crash, a hang, a number 
 wrong, or something lost that was acknowledged. An error of one line is none.
 
 An attack takes how often to try, a seed and an empty folder, and returns its failures, a line each.
-Most are an attempt by seed (:func:`each`). Requests to the session page and sweep files belong in
-``ATTACKS`` too, as attempts of ``tests.damage``.
+Most are an attempt by seed (:func:`each`); a parser's is one of ``tests.damage``.
 """
 
 import argparse
@@ -41,6 +40,7 @@ from tests.store.synthetic import content_hash, make_store, values
 from tests.store.test_store_fuzz import try_damages
 from tests.store.test_store_kill import Worker
 from tests.test_disk import MADE, Promise, checked, prepared
+from tests.web.page_fuzz import try_requests
 
 Attack = Callable[[int, int, Path], list[str]]
 
@@ -84,6 +84,11 @@ def damaged_stores(tries: int, seed: int, folder: Path) -> list[str]:
     return try_damages(victim, seed, seed + tries, folder)[1]
 
 
+def hostile_requests(tries: int, seed: int, folder: Path) -> list[str]:
+    """Send what no page sends; the journal holds what was acknowledged, in its order."""
+    return list(try_requests(seed, seed + tries, folder))
+
+
 def killed_batches(tries: int, seed: int, folder: Path) -> list[str]:
     """Kill a batch at random moments, again and again, then let it end."""
     whole = content_hash(make_store(folder / "whole.h5"))
@@ -103,15 +108,21 @@ def killed_batches(tries: int, seed: int, folder: Path) -> list[str]:
 
 
 def killed_sessions(tries: int, seed: int, folder: Path) -> list[str]:
-    """Kill a session around its answers; nothing acknowledged is lost, nothing counts twice."""
-    journal = folder / "a.journal"
-    command = [sys.executable, "-m", "tests.duel.killing", str(journal), str(tries), str(seed)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=3600, check=False)
-    if done.returncode:
-        return [done.stderr]
-    meant = json.loads(done.stdout)["meant"]
-    found = [event.answer for event in read_session(journal, MATRIX)[0].history]
-    return [] if found == meant else [f"{found} is not {meant}"]
+    """Kill sessions around their answers; nothing acknowledged is lost, nothing counts twice."""
+    failures = []
+    for algorithm, kills in (("CorrDuel", tries - tries // 2), ("BayesDuel", tries // 2)):
+        journal = folder / f"{algorithm}.journal"
+        module = [sys.executable, "-m", "tests.duel.killing"]
+        command = [*module, str(journal), str(kills), str(seed), algorithm]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=3600, check=False)
+        if done.returncode:
+            failures.append(done.stderr)
+            continue
+        meant = json.loads(done.stdout)["meant"]
+        found = [event.answer for event in read_session(journal, MATRIX)[0].history]
+        if found != meant:
+            failures.append(f"{found} is not {meant}")
+    return failures
 
 
 def in_children(count: int, work: Callable[[int], object]) -> list[str]:
@@ -273,23 +284,24 @@ def forked_while_computing(seed: int, folder: Path) -> None:
 
 
 ATTACKS: dict[str, tuple[int, Attack]] = {
-    "damaged stores": (600, damaged_stores),
+    "damaged stores": (8600, damaged_stores),
     **{
         f"damaged {name}" if "forged" not in name else name: (
-            20 if name == "mesh files" else 1000,
+            100 if name == "mesh files" else 1000,
             each(attempt),
         )
         for name, attempt in ATTEMPTS.items()
     },
     "typed lines, 40 at a time": (100, each(typed_lines)),
-    "kills of a batch": (100, killed_batches),
-    "kills of a session": (300, killed_sessions),
-    "races for a store, 3 processes": (15, each(raced_store)),
-    "races for a journal, 4 processes": (15, each(raced_session)),
-    "forks while kernels run": (15, each(forked_while_computing)),
+    "requests to the session page": (1250, hostile_requests),
+    "kills of a batch": (275, killed_batches),
+    "kills of a session": (500, killed_sessions),
+    "races for a store, 3 processes": (55, each(raced_store)),
+    "races for a journal, 4 processes": (55, each(raced_session)),
+    "forks while kernels run": (55, each(forked_while_computing)),
     "full disks": (50, each(full_disk)),
-    "failing calls of the system": (75, each(failing_disk)),
-    "power cuts, 5 at a time": (15, each(power_cut)),
+    "failing calls of the system": (150, each(failing_disk)),
+    "power cuts, 5 at a time": (50, each(power_cut)),
 }
 """What the table calls it, how often by default, and how."""
 

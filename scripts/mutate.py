@@ -35,6 +35,7 @@ CACHE = "tests/batch/test_batch_cache.py"
 JOURNAL = "tests/duel/test_duel_journal.py"
 ENGINE = "tests/duel/test_duel_engine.py"
 MESH = "tests/mesh/test_mesh_file.py"
+PAGE = "tests/web/test_web_fuzz.py"
 
 MUTATIONS = [
     # What is on the disk when.
@@ -258,6 +259,17 @@ MUTATIONS = [
     Mutation("an interrupted engine goes on", "duel/engine.py",
              "            self._in_doubt = kept or not isinstance(error, Exception)\n", "",
              f"{JOURNAL} {ENGINE} -k interrupted"),
+    # What is sent to the session page.
+    Mutation("an answer to another question counts", "web/server.py",
+             "if lines != self._session.journal.lines:", "if lines > 10**9:", PAGE),
+    Mutation("a request that was cut ends in a traceback", "web/server.py",
+             "except ClientDisconnect as error:", "except ZeroDivisionError as error:", PAGE),
+    Mutation("a page sends numbers that no journal can keep", "web/server.py",
+             "type(value) in (int, float) and abs(value) < MOST_NUMBER",
+             "type(value) in (int, float)", PAGE),
+    Mutation("a page sends bodies of any size", "web/server.py",
+             "            if len(data) > MOST_BYTES:", "            if len(data) > 1e9:",
+             "tests/web/test_web_session.py -k bad_words"),
 ]  # fmt: skip
 
 

@@ -38,17 +38,19 @@ def texts(
     meshes: Mapping[str, str],
     identities: Mapping[str, float],
     estimate: Mapping[str, Any] | None,
+    sweep: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return the datasets of /provenance that are known before the tiles.
 
-    ``meshes`` are hashes by role, ``identities`` the relative defects of physical identities.
+    ``meshes`` are hashes by role, ``identities`` the relative defects of physical identities,
+    ``sweep`` what the settings say about samples.
     """
     hashes = {"model": model.hash, "geometry": model.geometry_hash}
     hashes |= {f"mesh {role}": value for role, value in meshes.items()}
     records = {
         "device": model.device.model_dump(mode="json"),
         "origin": {"hashes": hashes, "versions": versions()},
-        "settings": settings(model, options),
+        "settings": settings(model, options) | ({} if sweep is None else {"sweep": sweep}),
         "solver": {
             "residuals": field.residuals.tolist(),
             "iterations": field.iterations,
@@ -82,4 +84,14 @@ def lead_field_values(model: Model, field: LeadField, *, slim: bool) -> dict[str
         "/mesh/cells": field.mesh.cells,
         "/mesh/tags": field.mesh.cell_tags,
         "/mesh/tissues": field.mesh.tissues,
+    }
+
+
+def companion_values(model: Model, field: LeadField | None) -> dict[str, Any]:
+    """Return what error bars of single pairs need; nothing without a companion, or for |E|."""
+    if field is None or model.measure.kind == "magnitude":
+        return {}
+    return {
+        "/leadfield/companion_gram": field.gram_of(model.measure.kind),
+        "/leadfield/companion_admittance": field.admittance,
     }

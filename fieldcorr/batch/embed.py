@@ -30,9 +30,9 @@ SAMPLES = 2
 STATEMENT = (
     "Estimates the discretisation error of r alone: the companion mesh (all sizes about doubled) "
     "predicts largest value and 99th percentile within a factor of about 3; order 1 against order "
-    "2 on the same mesh is a bound that is 2 to 20 times too large. Single pairs are not "
-    "predicted. It does not see the error of the anatomy, of the conductivities, of the contact "
-    "model, nor that of the finite domain."
+    "2 on the same mesh is a bound that is 2 to 20 times too large. Single pairs have error bars "
+    "of their own (Store.r_error). It does not see the error of the anatomy, of the "
+    "conductivities, of the contact model, nor that of the finite domain."
 )
 
 Floats = NDArray[np.float64]

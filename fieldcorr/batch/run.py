@@ -16,7 +16,7 @@ from typing import Any
 from fieldcorr._parallel import available_threads
 from fieldcorr._parallel import threads as kernel_threads
 from fieldcorr.batch.cache import Cache, code_hash, default_folder
-from fieldcorr.batch.content import lead_field_values, texts
+from fieldcorr.batch.content import companion_values, lead_field_values, texts
 from fieldcorr.batch.embed import (
     Floats,
     Signs,
@@ -29,16 +29,19 @@ from fieldcorr.batch.embed import (
 )
 from fieldcorr.batch.fields import lead_field
 from fieldcorr.batch.plan import contacts_of, stores_matrix, unlisted_space
+from fieldcorr.batch.sweep_mean import SweepMean
+from fieldcorr.cluster import Crew, workers
 from fieldcorr.configurations.rules import count, enumerate_configurations
 from fieldcorr.configurations.space import ProductSpace
 from fieldcorr.configurations.text import configuration_ids
-from fieldcorr.errors import StoreError
+from fieldcorr.errors import ConfigurationError, StoreError
 from fieldcorr.leadfield import LeadField
 from fieldcorr.mesh import Mesh, load_mesh
 from fieldcorr.model import Model, load_model
 from fieldcorr.progress import Progress, silent
 from fieldcorr.store import Options, Store, WorkFolder, open_store, write_store
 from fieldcorr.store.blocks import DEFAULT_MEMORY
+from fieldcorr.store.sweeps import SweepStore
 
 
 def precompute(
@@ -53,7 +56,10 @@ def precompute(
     force: bool = False,
     slim: bool = False,
     estimate: bool = True,
+    sweep: SweepStore | str | Path | None = None,
+    weight: Floats | None = None,
     cache: Path | None = None,
+    dask: str | None = None,
     progress: Progress = silent,
 ) -> Store:
     """Compute a store and open it.
@@ -80,16 +86,29 @@ def precompute(
         Leave out mesh and nodal lead fields.
     estimate
         Estimate the error of r with a companion mesh and with elements of order 1.
+    sweep
+        A sweep store of the same model: r is then its mean over the samples, and their spread is
+        kept. ``weight`` (M,) says how much each sample counts; all the same by default.
     cache
         Folder for solved lead fields; by default that of the user.
+    dask
+        Who makes the blocks of rows: "local" for processes of their own, as many as ``threads``,
+        or the address of a dask scheduler. The result does not depend on it.
     progress
         Called with (stage, share done).
     """
     chosen = model if isinstance(model, Model) else load_model(model)
     options = checked_options(threshold, top_k, memory, threads)
-    with WorkFolder(Path(output), force=force) as folder:
+    samples = None if sweep is None else SweepMean(chosen, sweep, weight)
+    with (
+        WorkFolder(Path(output), force=force) as folder,
+        workers(dask, count=threads, progress=progress) as crew,
+    ):
         fields = Cache(cache or default_folder(), fallback=folder.fields)
-        Batch(chosen, mesh, folder, options, slim, estimate, fields, progress).run()
+        others = crew if dask else None  # this process needs no files to pass blocks on
+        batch = Batch(chosen, mesh, folder, options, slim, estimate, fields, progress, others)
+        batch.samples = samples
+        batch.run()
     return open_store(output)
 
 
@@ -130,6 +149,8 @@ class Batch:
     estimate: bool
     cache: Cache
     progress: Progress
+    crew: Crew | None = None
+    samples: SweepMean | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     _began: dict[str, float] = field(default_factory=dict)
 
@@ -156,6 +177,7 @@ class Batch:
             options=replace(self.options, matrix=stores_matrix(len(chosen))),
             key=code_hash(),
             run=self._run_record,
+            crew=self.crew,
             progress=self._timed,
         )
 
@@ -194,16 +216,26 @@ class Batch:
             current = drive_currents(self.model, polarity, solved.main)
             embedding = embed(self.model, polarity, current, solved.main)
         rows = spread(len(polarity))
+        described = self._described(polarity[rows], embedding[rows], solved)
+        if self.samples is not None:
+            with self._stage("mean over samples"):
+                embedding = self.samples.embedding(polarity, self.options.threads)
+            described |= self.samples.values()
         return {
             "/configurations/id": configuration_ids(polarity),
             "/configurations/polarity": polarity,
             "/configurations/current": current,
             "/correlation/embedding": embedding,
-            **self._described(polarity[rows], embedding[rows], solved),
+            **described,
         }
 
     def _unlisted(self, space: ProductSpace, solved: Solved) -> dict[str, Any]:
         """Return what a store of configurations holds that are defined and not listed."""
+        if self.samples is not None:
+            raise ConfigurationError(
+                f"the rules leave {len(space):,} configurations, too many for a mean over samples; "
+                "set active_max, cathodes_max or anodes_max"
+            )
         with self._stage("embedding"):
             sample = space.polarity(spread(len(space)))
             current = drive_currents(self.model, sample, solved.main)
@@ -225,6 +257,7 @@ class Batch:
                     identities |= direct_defect(self.model, solved.order_one, sample)
         return {
             **lead_field_values(self.model, solved.main, slim=self.slim),
+            **companion_values(self.model, solved.companion),
             **texts(
                 self.model,
                 self.options,
@@ -232,6 +265,7 @@ class Batch:
                 meshes=solved.meshes,
                 identities=identities,
                 estimate=estimate,
+                sweep=None if self.samples is None else self.samples.record(),
             ),
         }
 

@@ -24,6 +24,7 @@ COMMANDS = (
     "mesh",
     "fields",
     "precompute",
+    "sweep",
     "info",
     "check",
     "report",

@@ -56,6 +56,13 @@ MeshOption = Annotated[
         metavar="MESH", help="standard, companion or tiny of the model, or a mesh file of your own."
     ),
 ]
+DaskOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Share the work out: local for processes here, or the address of a dask scheduler.",
+    ),
+]
 CacheOption = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="Where solved fields are kept ($FIELDCORR_CACHE)."),

@@ -147,7 +147,6 @@ def new(
         prior=None if prior is None else read_lesson(prior),
         prior_weight=prior_weight,
     )
-    named = engine or ("corrduel" if paper or delta is not None else "bayes")
     kept = {"rater": rater, "actor": actor, "note": remark, **parse_pairs(meta)}
     with open_store(store) as opened:
         stimulation = None if stimulator is None else _stimulation(stimulator, opened)
@@ -159,7 +158,7 @@ def new(
             opened,
             horizon=horizon,
             seed=secrets.randbits(32) if seed is None else seed,
-            algorithm=_algorithm(named),
+            algorithm=None if engine is None else _algorithm(engine),
             settings=settings,
             whitelist=allowed,
             stimulation=stimulation,

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fieldcorr.cli._common import DEFAULT_MODEL, SetOption, open_model, show, show_table
+from fieldcorr.cli.sweep import ImpedancesOption, read_calibration, show_sweep, sweep_facts
+from fieldcorr.errors import StoreError
 
 if TYPE_CHECKING:
     from fieldcorr.model import Model
@@ -21,20 +23,35 @@ SIGNATURE = b"\x89HDF\r\n\x1a\n"
 def command(
     subject: Annotated[
         str,
-        typer.Argument(metavar="STORE|MODEL", help="A store, a model file, or a bundled model."),
+        typer.Argument(
+            metavar="STORE|MODEL", help="A store, a sweep, a model file or a bundled model."
+        ),
     ] = DEFAULT_MODEL,
     changes: SetOption = None,
+    impedances: ImpedancesOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show what a store holds, or what a model would give.
+    """Show what a store or a sweep holds, or what a model would give.
 
     \b
     Examples:
       fieldcorr info my.h5
+      fieldcorr info sweep.h5 --impedances measured.csv
       fieldcorr info my.toml
       fieldcorr info lumbosacral-565 --set configurations.preset=up-to-four
     """
-    if is_store(Path(subject)):
+    if impedances is not None and not is_sweep(Path(subject)):
+        raise StoreError(f"{subject}: --impedances needs a sweep store")
+    if is_sweep(Path(subject)):
+        from fieldcorr.store.sweeps import open_sweep
+
+        sweep = open_sweep(subject)
+        calibration = read_calibration(sweep, impedances)
+        if not as_json:
+            show_sweep(sweep, calibration)
+            return
+        facts = sweep_facts(sweep, calibration)
+    elif is_store(Path(subject)):
         from fieldcorr.store import open_store
 
         with open_store(subject) as store:
@@ -48,6 +65,13 @@ def command(
             show_table(f"Model {facts['model']}", ("what", "value"), model_rows(facts), left=2)
             return
     show(json.dumps(facts, indent=1))
+
+
+def is_sweep(path: Path) -> bool:
+    """Tell a sweep store by its attribute."""
+    from fieldcorr.store import sweeps
+
+    return is_store(path) and sweeps.is_sweep(path)
 
 
 def is_store(path: Path) -> bool:
@@ -118,7 +142,10 @@ def store_rows(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "configurations", f"{facts['configurations']:,} of {facts['contacts']} contacts"
     yield "measure", _inline(facts["measure"])
     yield "drive", _inline(facts["drive"])
-    yield "region", _inline(facts["region"])
+    yield "r is compared in", region_text(facts["region"])
+    if facts["sweep"]:
+        sweep = facts["sweep"]
+        yield "r is the mean over", f"{sweep['samples']} samples of {len(sweep['keys'])} inputs"
     if facts["table_bytes"]:
         size = size_text(facts["table_bytes"])
         yield "r", f"computed when asked for, from tables of {size} in memory"
@@ -129,12 +156,27 @@ def store_rows(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         limit = f", at most {facts['top_k']} per row" if facts["top_k"] else ""
         listed = f"{facts['neighbours_stored']:,}, r > {facts['threshold']:g}{limit}"
         yield "neighbourhoods", listed
+    low, high = facts["bipole_ohm"]
+    yield "bipoles", f"{low:.0f} to {high:.0f} ohm between two contacts, the others off"
     yield "fields", "stored" if facts["fields"] else "left out (slim)"
     yield "solver", _inline(facts["solver"])
     yield "largest residual", f"{facts['largest_residual']:.1e}"
     yield "size", f"{size_text(facts['size_bytes'])}, format {facts['format']}"
     yield "made", f"{facts['run'].get('created', 'unknown')}, {_inline(facts['versions'])}"
     yield "hash", facts["hash"]
+
+
+def region_text(region: Mapping[str, Any]) -> str:
+    """Say in words on which tissues and on which window r was computed."""
+    if not region:
+        return "a region that is not recorded"
+    text = f"{' and '.join(region['tissues'])}, "
+    text += "dorsal half, " if region.get("half") == "dorsal" else ""
+    text += (
+        f"within {region['window_half_length_mm']:g} mm of the array's centre along the cord, "
+        f"the last {region['taper_mm']:g} mm tapered"
+    )
+    return f"{text}, box {region['box_mm']} mm" if region.get("box_mm") else text
 
 
 def _told_apart(diversity: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

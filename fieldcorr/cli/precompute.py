@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fieldcorr.cli._common import (
     DEFAULT_MODEL,
     CacheOption,
+    DaskOption,
     MeshOption,
     ModelArgument,
     SetOption,
@@ -22,6 +23,8 @@ from fieldcorr.cli._common import (
     show_table,
 )
 from fieldcorr.cli.info import model_facts, model_rows, size_text
+from fieldcorr.cli.sweep import ImpedancesOption, read_calibration
+from fieldcorr.errors import StoreError
 
 if TYPE_CHECKING:
     from fieldcorr.store import Store
@@ -60,8 +63,16 @@ def command(
     no_estimate: Annotated[
         bool, typer.Option("--no-estimate", help="Do not estimate the error of r.")
     ] = False,
+    sweep: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="SWEEP.h5", help="Make r the mean over the samples of this sweep, with spread."
+        ),
+    ] = None,
+    impedances: ImpedancesOption = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing store.")] = False,
     cache: CacheOption = None,
+    dask: DaskOption = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Count configurations and sizes; compute nothing.")
     ] = False,
@@ -77,6 +88,8 @@ def command(
       fieldcorr precompute my.toml --output my.h5 --memory 2G
       fieldcorr precompute --output my.h5 --set configurations.preset=up-to-two --force
       fieldcorr precompute --output big.h5 --set configurations.preset=up-to-four --threshold 0.9
+      fieldcorr precompute big.toml --output big.h5 --top-k 64 --dask tcp://head-node:8786
+      fieldcorr precompute --sweep sweep.h5 --impedances measured.csv --output sure.h5
       fieldcorr precompute my.toml --dry-run
     """
     chosen = open_model(model, changes)
@@ -88,6 +101,7 @@ def command(
         raise typer.BadParameter("is needed", param_hint="--output")
     from fieldcorr.batch.run import precompute
 
+    samples, weight = _samples(sweep, impedances)
     started = time.perf_counter()
     with progress() as report:
         store = precompute(
@@ -101,11 +115,30 @@ def command(
             force=force,
             slim=slim,
             estimate=not no_estimate,
+            sweep=samples,
+            weight=weight,
             cache=cache,
+            dask=dask,
             progress=report,
         )
     with store:
         _summarise(store, time.perf_counter() - started)
+
+
+def _samples(sweep: Path | None, impedances: Path | None) -> tuple[Any, Any]:
+    """Open a sweep and weight its samples by measured impedances; None for what is not given."""
+    if sweep is None:
+        if impedances is not None:
+            raise StoreError(f"--impedances {impedances}: needs --sweep, whose samples it weights")
+        return None, None
+    from fieldcorr.store.sweeps import open_sweep
+
+    samples = open_sweep(sweep)
+    calibration = read_calibration(samples, impedances)
+    if calibration is None:
+        return samples, None
+    show(calibration.statement)
+    return samples, calibration.weight
 
 
 def _summarise(store: Store, seconds: float) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fieldcorr.cli._common import (
+    DaskOption,
     ThreadsOption,
     command_group,
     note,
@@ -117,6 +118,7 @@ def paper(
     plot: Plot = None,
     force: Force = False,
     threads: ThreadsOption = None,
+    dask: DaskOption = None,
 ) -> None:
     """Repeat the paper's simulation with five algorithms.
 
@@ -138,7 +140,7 @@ def paper(
     pairs = {"options": parse_pairs(option, delta=delta), "rater": parse_pairs(rater)}
     chosen = _merged(PAPER, settings, given, pairs)
     world = Grid(side=chosen["side"], length=chosen["length"], amplitude=chosen["amplitude"])
-    _play(world, chosen, threads, csv, plot, table)
+    _play(world, chosen, threads, csv, plot, table, dask)
 
 
 @group.command("store")
@@ -168,6 +170,7 @@ def store_command(
     plot: Plot = None,
     force: Force = False,
     threads: ThreadsOption = None,
+    dask: DaskOption = None,
 ) -> None:
     """Play on the configurations of a store, with random utilities.
 
@@ -176,14 +179,18 @@ def store_command(
     the potential at three places of the cord (target), or sigmoid recruitment of four wanted and
     three unwanted places (recruitment) or dorsal roots (roots).
 
+    On a store that lists no configurations utilities are linear or magnitude, and CorrDuel and
+    BayesDuel play.
+
     \b
     Examples:
       fieldcorr simulate store my.h5
       fieldcorr simulate store my.h5 --utility recruitment --engine BayesDuel --engine CorrDuel
       fieldcorr simulate store my.h5 --utility smooth --length 0.7 --trials 1000
       fieldcorr simulate store my.h5 --utility magnitude --horizon 200 --csv regret.csv
+      fieldcorr simulate store my.h5 --engine BayesDuel --trials 5000 --dask tcp://head-node:8786
     """
-    from fieldcorr.duel.worlds import ElectrodeSpace
+    from fieldcorr.duel.worlds import ElectrodeSpace, WholeSpace
     from fieldcorr.store import open_store
 
     _refuse(csv, plot, table, force=force, inputs=[settings, store])
@@ -198,9 +205,14 @@ def store_command(
     pairs = {"options": parse_pairs(option, delta=delta), "rater": parse_pairs(rater)}
     chosen = _merged(STORE, settings, given, pairs)
     with open_store(store) as opened:
-        shape = {key: chosen[key] for key in ("length", "amplitude")}
-        world = ElectrodeSpace.of_store(opened, chosen["utility"], **shape)
-        _play(world, chosen, threads, csv, plot, table)
+        world: World
+        if opened.is_whole:
+            world = WholeSpace(opened, chosen["utility"], chosen["amplitude"])
+            chosen["engines"] = chosen["engines"] or ["CorrDuel", "BayesDuel"]
+        else:
+            shape = {key: chosen[key] for key in ("length", "amplitude")}
+            world = ElectrodeSpace.of_store(opened, chosen["utility"], **shape)
+        _play(world, chosen, threads, csv, plot, table, dask)
 
 
 def _merged(
@@ -256,9 +268,11 @@ def _play(
     csv: Path | None,
     plot: Path | None,
     table: Path | None,
+    dask: str | None,
 ) -> None:
     """Simulate with the chosen settings, show the table, write what was asked for."""
     from fieldcorr._parallel import available_threads
+    from fieldcorr.cluster import workers
     from fieldcorr.duel.export import write_rows
     from fieldcorr.duel.simulate import simulate
     from fieldcorr.duel.trials import Rater
@@ -270,16 +284,20 @@ def _play(
         if key not in (known := ("lapse", "ties", "drift", "habit")):
             raise DuelError(f"rater: {key} is not one of {', '.join(known)}")
     rater = Rater(noise=chosen["noise"], **chosen["rater"])
-    with progress() as report:
+    with (
+        progress() as report,
+        workers(dask, count=threads, progress=report) as crew,
+    ):
         taking_part = players(chosen["options"], chosen["engines"])
-        workers = threads or available_threads()
+        here = threads or available_threads()
         experiment = simulate(
             world,
             taking_part,
             **numbers,
             rater=rater,
-            threads=workers,
-            processes=workers,
+            threads=here,
+            processes=here,
+            crew=crew if dask else None,
             progress=report,
         )
     settings = experiment.settings

@@ -448,17 +448,20 @@ def fill_r(
 
 
 @_inner
-def _largest(r: Float32s, inverse_norm: Float32s, lanes: Float32s) -> np.float32:
-    """Return the largest r of leaves that count, by the largest of each of 16 ``lanes``."""
-    for lane in range(lanes.size):
+def _largest(values: Float32s, lanes: Float32s) -> np.float32:
+    """Return the largest value, by the largest of each of 16 ``lanes``: max alone is serial."""
+    for lane in range(LANES):
         lanes[lane] = -2.0
-    for s in range(0, r.size, LANES):
-        for lane in range(min(LANES, r.size - s)):
-            value = r[s + lane] if inverse_norm[s + lane] > np.float32(0.0) else np.float32(-2.0)
+    whole = values.size - values.size % LANES
+    for s in range(0, whole, LANES):
+        for lane in range(LANES):
+            value = values[s + lane]
             lanes[lane] = value if value > lanes[lane] else lanes[lane]
     top = np.float32(-2.0)
-    for lane in range(lanes.size):
+    for lane in range(LANES):
         top = max(top, lanes[lane])
+    for s in range(whole, values.size):
+        top = max(top, values[s])
     return top
 
 
@@ -471,13 +474,17 @@ def fill_largest(
     sums: Float64s,
     largest: Float32s,
 ) -> None:
-    """Fill ``largest`` (P,) with the largest r of the first arm in each block of the space."""
+    """Fill ``largest`` (n, P) with the largest r of each of n arms in each block of the space.
+
+    Leaves that do not count have r = 0 here: in a block with some it may be too large.
+    """
     count = tables.inverse_norm.shape[1]
     block, state = np.empty(count, np.float32), np.empty((2, heads.shape[2], count))
     lanes = np.empty(LANES, np.float32)
     for p in range(begin, end):
-        _fill_leaves(tables, p, heads[0, p], sums[0], state, block)
-        largest[p] = _largest(block, tables.inverse_norm[p], lanes)
+        for n in range(heads.shape[0]):
+            _fill_leaves(tables, p, heads[n, p], sums[n], state, block)
+            largest[n, p] = _largest(block, lanes)
 
 
 # -- the update rule in float32 -------------------------------------------------------------------

@@ -266,14 +266,16 @@ def add_from_embedding(
 def row_from_embedding(blocks: Float64s, i: int, row: Float32s) -> None:
     """Fill ``row`` (K,) with r of one arm with everyone."""
     width = blocks.shape[2]
-    scratch, r = np.empty((2, width)), np.empty((2, width), np.float32)
-    z = np.empty((2, blocks.shape[1]))
-    for c in range(blocks.shape[1]):
-        z[0, c] = z[1, c] = blocks[i // width, c, i % width]
+    sums = np.empty(width)
     for p in range(blocks.shape[0]):
-        _fill_r(z, blocks[p], scratch, r)
+        for b in range(width):
+            sums[b] = 0.0
+        for c in range(blocks.shape[1]):
+            z = blocks[i // width, c, i % width]
+            for b in range(width):
+                sums[b] = _fma(z, blocks[p, c, b], sums[b])
         for b in range(min(width, row.size - p * width)):
-            row[p * width + b] = r[0, b]
+            row[p * width + b] = _round_r(sums[b])
     row[i] = 1.0
 
 

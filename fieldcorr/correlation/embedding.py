@@ -95,6 +95,11 @@ def centred_gram(gram: ArrayLike, n_contacts: int) -> NDArray[np.float64]:
     return _centred(_checked_gram(gram, n_contacts))
 
 
+def gram_root(gram: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return L (E, R) with G = L L', G the Gram matrix (E, E) of currents that sum to zero."""
+    return _factor(gram, len(gram) - 1)
+
+
 def _centred(g: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return P G P, P the projection on currents that sum to zero: same r, one rank less."""
     rows = g - g.mean(axis=1)[:, None]

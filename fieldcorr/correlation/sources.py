@@ -24,8 +24,9 @@ from fieldcorr.errors import CorrelationError
 if TYPE_CHECKING:
     from fieldcorr.store import Store
 
-Via = Literal["auto", "embedding", "matrix", "neighbours", "rules"]
-"""How a store is read; "auto" is the embedding, or the rules where nothing is listed."""
+Via = Literal["auto", "embedding", "matrix", "neighbours", "rules", "damped"]
+"""How a store is read; "auto" is the embedding, or the rules where nothing is listed. "damped" is
+r less its spread over the samples of the store's sweep."""
 
 _ROUNDING = 1e-6
 _ROWS_KEPT = 64
@@ -248,6 +249,22 @@ class RowSource(CorrelationSource):
         kernels.add_from_rows(rule, *rows, winner, loser, tally.wins, tally.plays)
 
 
+class DampedSource(RowSource):
+    """r of a store with a sweep, less its standard deviation over the samples, not beyond 0.
+
+    What a duel tells about an arm is then taken to be as little as the less favourable samples say.
+    """
+
+    via = "damped"
+
+    def __init__(self, store: "Store") -> None:
+        def row(arm: int) -> NDArray[np.float64]:
+            r = store.row(arm).astype(np.float64)
+            return np.sign(r) * np.maximum(np.abs(r) - store.ensemble.spread(arm), 0.0)
+
+        super().__init__(row, len(store), store=store)
+
+
 class NeighbourSource(CorrelationSource):
     """r from sparse neighbourhoods of ``size`` arms; what is not listed is read as unrelated.
 
@@ -343,6 +360,9 @@ def source_from_store(store: "Store", *, via: Via = "auto") -> CorrelationSource
         return EmbeddingSource(store.embedding, store=store)
     if via == "neighbours":
         return NeighbourSource(store.neighbours, len(store), store=store)
+    if via == "damped":
+        store.ensemble  # noqa: B018 - says that there is no sweep in this store, before any duel
+        return DampedSource(store)
     if via == "rules":
         raise CorrelationError(f"{store.path}: configurations are listed: use the embedding")
     if via != "matrix":

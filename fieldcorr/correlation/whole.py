@@ -19,7 +19,7 @@ from fieldcorr.configurations.space import ProductSpace
 from fieldcorr.configurations.text import format_configuration
 from fieldcorr.correlation import _tree_kernels as tree
 from fieldcorr.correlation import _update_kernels as kernels
-from fieldcorr.correlation.embedding import centred_gram
+from fieldcorr.correlation.embedding import centred_gram, gram_root
 from fieldcorr.correlation.sources import CorrelationSource, Tally
 from fieldcorr.drive import closed_admittance, contact_currents
 from fieldcorr.errors import CorrelationError
@@ -157,27 +157,71 @@ class Whole:
         tree.leaf_sums(space.allowed[: space.width], values[: space.width], leaves)
         return heads, leaves
 
+    # -- points on the unit sphere ----------------------------------------------------------------
+
+    @cached_property
+    def root(self) -> Floats:
+        """L (E, R) with G = L L'."""
+        return gram_root(self._gram)
+
+    def unit_rows(self, polarity: NDArray[np.int8]) -> Floats:
+        """Return z = L'a / |L'a| of some configurations (n, E), (n, R): r is their product."""
+        z: Floats = (self.circuit.currents(polarity)[:, :, None] * self.root).sum(axis=1)
+        return np.asarray(z / np.sqrt((z**2).sum(axis=1))[:, None])
+
+    def largest(self, weights: Floats, free: NDArray[np.bool_]) -> int:
+        """Return the free configuration with the largest z . w, the lowest of equal ones, or -1.
+
+        Blocks are visited from the best on, as long as they can hold a better one.
+        """
+        vectors = self._direction(weights)
+        (tops,) = self.block_tops(vectors)
+        top, found = -2.0, -1
+        for p in np.lexsort((np.arange(len(tops)), -tops)):
+            if tops[p] < top:
+                break
+            first, last = self.space.offsets[p : p + 2]
+            values = np.where(free[first:last], self.block(vectors, int(p)), np.float32(-3.0))
+            if values.size and (best := values.max()) >= max(top, -2.0):
+                row = int(first + np.argmax(values))
+                found = row if best > top or found < 0 else min(found, row)
+                top = float(best)
+        return found
+
+    def along(self, weights: Floats) -> NDArray[np.float32]:
+        """Return z . w / |w| of all configurations, (K,)."""
+        return np.asarray(self._filled(self._direction(weights), self.all)[0])
+
+    def _direction(self, weights: Floats) -> tuple[Floats, Floats]:
+        size = float(np.sqrt((weights**2).sum())) or 1.0
+        return self.directions((self.root * weights / size).sum(axis=1)[None])
+
     # -- r ----------------------------------------------------------------------------------------
 
     def vectors(self, polarity: NDArray[np.int8]) -> tuple[Floats, Floats]:
         """Return what kernels need of arms (n, E): heads (n, P, F) and sums (n, 2, L)."""
         a = self.circuit.currents(polarity)
         lead = (a[:, :, None] * self._gram).sum(axis=1)
-        lead /= np.sqrt((lead * a).sum(axis=1))[:, None]
+        return self.directions(lead / np.sqrt((lead * a).sum(axis=1))[:, None])
+
+    def directions(self, lead: Floats) -> tuple[Floats, Floats]:
+        """Return the same for leads (n, E): r of configuration k is lead . a_k / n_k."""
         if self.circuit.mode == "current":
             parts = [self._sums(values) for values in lead * self._weight]
             heads, sums = zip(*parts, strict=True)
             return np.stack(heads), np.stack(sums)
         maps, _ = self._reduced
-        reduced = np.empty((len(a), *maps.shape[:2]))
+        reduced = np.empty((len(lead), *maps.shape[:2]))
         for n, h in enumerate((lead[:, :, None] * self._closed).sum(axis=1)):
             tree.reduce_vector(maps, h, reduced[n])
-        return reduced, np.empty((len(a), 2, 0))
+        return reduced, np.empty((len(lead), 2, 0))
 
     def r(self, polarity: NDArray[np.int8], members: tree.Members) -> NDArray[np.float32]:
         """Return r (n, M) of arms (n, E) with members."""
-        vectors = self.vectors(polarity)
-        out = np.empty((len(polarity), int(members.offsets[-1])), dtype=np.float32)
+        return self._filled(self.vectors(polarity), members)
+
+    def _filled(self, vectors: tuple[Floats, Floats], members: tree.Members) -> NDArray[np.float32]:
+        out = np.empty((len(vectors[0]), int(members.offsets[-1])), dtype=np.float32)
         blocks = len(members.offsets) - 1
         _parallel.run_ranges(tree.fill_r, blocks, self.tables, members, *vectors, 0, out)
         return out
@@ -190,6 +234,12 @@ class Whole:
         tree.fill_r(p, p + 1, self.tables, self.all, *one, first, out)
         return out.reshape(-1)
 
+    def block_tops(self, vectors: tuple[Floats, Floats]) -> NDArray[np.float32]:
+        """Return for each of n arms what no r in a block is above, (n, P): mostly its largest."""
+        tops = np.empty((len(vectors[0]), len(self.space.heads.kind)), dtype=np.float32)
+        _parallel.run_ranges(tree.fill_largest, tops.shape[1], self.tables, *vectors, tops)
+        return tops
+
     def nearest(
         self, polarity: NDArray[np.int8], count: int
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
@@ -200,19 +250,26 @@ class Whole:
         """
         vectors = self.vectors(polarity[None])
         blocks = len(self.space.heads.kind)
-        largest = np.empty(blocks, dtype=np.float32)
-        _parallel.run_ranges(tree.fill_largest, blocks, self.tables, *vectors, largest)
+        (largest,) = self.block_tops(vectors)
         few = min(count, blocks)
         least = np.partition(largest, blocks - few)[blocks - few] if count <= blocks else -2.0
+        rows, r = self._at_least(vectors, largest, least)
+        if len(rows) < count:  # leaves that do not count have stood for some
+            rows, r = self._at_least(vectors, largest, -2.0)
+        order = np.argsort(-r, kind="stable")[:count]
+        return rows[order], r[order]
+
+    def _at_least(
+        self, vectors: tuple[Floats, Floats], largest: NDArray[np.float32], least: float
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Return the rows, ascending, whose r with the first arm is at least ``least``; and r."""
         rows, r = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.float32)]
         for p in np.flatnonzero(largest >= least):
             values = self.block(vectors, int(p))
             chosen = np.flatnonzero(values >= least)
             rows.append(self.space.offsets[p] + chosen)
             r.append(values[chosen])
-        every, values = np.concatenate(rows), np.concatenate(r)
-        order = np.argsort(-values, kind="stable")[:count]
-        return every[order], values[order]
+        return np.concatenate(rows), np.concatenate(r)
 
 
 @dataclass(eq=False)

@@ -159,3 +159,13 @@ def _checked_admittance(admittance: ArrayLike, size: int) -> NDArray[np.float64]
     if not scale > 0 or np.abs(y - y.T).max() > _ASYMMETRY * scale:
         raise DriveError("the admittance matrix is zero or not symmetric")
     return np.asarray((y + y.T) / 2)
+
+
+def bipole_impedances(admittance: ArrayLike) -> NDArray[np.float64]:
+    """Return (E, E) ohm: the resistance between every two contacts while all others float.
+
+    With Z the inverse of the admittance on currents that sum to zero it is Z_aa + Z_bb - 2 Z_ab.
+    """
+    inverse = np.linalg.pinv(np.asarray(admittance, dtype=np.float64), hermitian=True)
+    own = np.diag(inverse)
+    return np.asarray(own[:, None] + own[None, :] - 2.0 * inverse)

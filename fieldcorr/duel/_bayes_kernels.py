@@ -1,7 +1,7 @@
 """Kernels of the Bayesian duel: moments of an answer, expectation propagation, samples.
 
 A model of the bank sees the features of ``columns`` times ``scale``: its weights have a standard
-normal prior, mean (F,) and covariance (F, F) are changed in place. Sums run in a fixed order.
+normal prior, mean (F,) and root R (F, F) of their covariance R R' are changed in place.
 """
 
 import math
@@ -13,11 +13,16 @@ from numpy.typing import NDArray
 Float64s = NDArray[np.float64]
 Float32s = NDArray[np.float32]
 Int64s = NDArray[np.int64]
+Floats = Float64s | Float32s
 Bools = NDArray[np.bool_]
 
 WIN, TIE, FIXED = 0, 1, 2  # what a site stands for; a fixed one is never changed
 
 _jit = numba.njit(cache=True, nogil=True, error_model="numpy")
+# Sums in an order that the processor likes, for passes over all arms; NaN stays what it is.
+_fast = numba.njit(
+    cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "arcp", "nsz"}
+)
 # Called by kernels alone: no entry from Python and no place on the disk, a third of compiling less.
 _inner = numba.njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
@@ -72,20 +77,23 @@ def difference(
         out[f] = scale[f] * (features[winner, c] - features[loser, c])
 
 
-@_jit
+@_fast
 def predict(
-    mean: Float64s, covariance: Float64s, direction: Float64s, product: Float64s
+    mean: Float64s, root: Float64s, direction: Float64s, inward: Float64s
 ) -> tuple[float, float]:
-    """Return mean and variance of the utility along a direction; ``product`` gets V d."""
+    """Return mean and variance of the utility along a direction; ``inward`` gets R' d."""
+    size = mean.size
+    for g in range(size):
+        inward[g] = 0.0
     mu = 0.0
+    for f in range(size):
+        d = direction[f]
+        mu += d * mean[f]
+        for g in range(size):
+            inward[g] += d * root[f, g]
     variance = 0.0
-    for f in range(mean.size):
-        total = 0.0
-        for g in range(mean.size):
-            total += covariance[f, g] * direction[g]
-        product[f] = total
-        mu += direction[f] * mean[f]
-        variance += direction[f] * total
+    for g in range(size):
+        variance += inward[g] * inward[g]
     return mu, variance
 
 
@@ -107,26 +115,33 @@ def _site(
     cavity = variance / rest
     centre = (mu - nu * variance) / rest
     _, first, second = moments(centre, cavity, kind, noise, lapse, band)
-    if second >= 0.0:  # a lapse can make an answer uninformative, never a reason to know less
-        return 0.0, first
     shrunk = max(1.0 + cavity * second, 1e-8)
     return -second / shrunk, (first - centre * second) / shrunk
 
 
-@_jit
+@_fast
 def change_site(
-    mean: Float64s, covariance: Float64s, direction: Float64s, more: Float64s, work: Float64s
+    mean: Float64s, root: Float64s, direction: Float64s, tau: float, nu: float, inward: Float64s
 ) -> None:
-    """Add ``more`` = (tau, nu) to the site along a direction: a rank-one change, in place."""
-    mu, variance = predict(mean, covariance, direction, work)
-    denominator = 1.0 + more[0] * variance
-    step = (more[1] - more[0] * mu) / denominator
-    factor = more[0] / denominator
+    """Add (tau, nu) to the site along a direction: a rank-one change, in place.
+
+    With g = R' d and s = g . g the covariance becomes R (I - tau g g' / (1 + tau s)) R', whose root
+    is R (I - c g g'), c = (1 - (1 + tau s)^(-1/2)) / s. ``inward`` is to work in.
+    """
+    mu, variance = predict(mean, root, direction, inward)
+    if variance <= 0.0:
+        return
+    grown = 1.0 + tau * variance
+    step = (nu - tau * mu) / grown
+    c = (1.0 - 1.0 / math.sqrt(grown)) / variance
     for f in range(mean.size):
-        mean[f] += step * work[f]
-        scaled = factor * work[f]
+        outward = 0.0
         for g in range(mean.size):
-            covariance[f, g] -= scaled * work[g]
+            outward += root[f, g] * inward[g]
+        mean[f] += step * outward
+        outward *= c
+        for g in range(mean.size):
+            root[f, g] -= outward * inward[g]
 
 
 @_jit
@@ -142,7 +157,7 @@ def refresh(
     keep: Float64s,
     sites: Float64s,
     mean: Float64s,
-    covariance: Float64s,
+    root: Float64s,
 ) -> None:
     """Match the moments of ``count`` sites from ``begin`` on, round and round, in place.
 
@@ -151,35 +166,35 @@ def refresh(
     """
     size = columns.size
     direction = np.empty(size)
-    work = np.empty(size)
-    more = np.empty(2)
+    inward = np.empty(size)
     for step in range(count):
         n = (begin + step) % kinds.size
         if kinds[n] == FIXED:
             continue
         difference(features, columns, scale, arms[n, 0], arms[n, 1], direction)
-        mu, variance = predict(mean, covariance, direction, work)
+        mu, variance = predict(mean, root, direction, inward)
         if variance < 1e-12:
             continue
         tau, nu = _site(mu, variance, sites[n, 0], sites[n, 1], kinds[n], rater[n, 0],
                         rater[n, 1], rater[n, 2])  # fmt: skip
-        more[0] = keep[n] * tau - sites[n, 0]
-        more[1] = keep[n] * nu - sites[n, 1]
-        if 1.0 + more[0] * variance < 1e-6:
+        tau = keep[n] * tau - sites[n, 0]
+        nu = keep[n] * nu - sites[n, 1]
+        if 1.0 + tau * variance < 1e-6:
             continue
-        change_site(mean, covariance, direction, more, work)
-        sites[n, 0] += more[0]
-        sites[n, 1] += more[1]
+        change_site(mean, root, direction, tau, nu, inward)
+        sites[n, 0] += tau
+        sites[n, 1] += nu
 
 
-@_jit
+@_fast
 def best_arms(
-    features: Float32s, weights: Float32s, active: Bools, upper: Float32s, arm: Int64s
-) -> None:
-    """Write the best active arm of each of S weight vectors (F, S), and an upper bound per arm.
+    features: Float32s, weights: Float32s, active: Bools, arm: Int64s, total: Float64s,
+    square: Float64s,
+) -> None:  # fmt: skip
+    """Write the best active arm of each of S weight vectors (F, S).
 
-    That is the mean over the samples and 1.64 standard deviations, which 95 % of a normal are
-    below. Four features at a time read and write half as much as one.
+    The sum of an arm's utilities over the samples is added to ``total`` (K,), that of their squares
+    to ``square``. Four features at a time read and write half as much as one.
     """
     size, samples = weights.shape
     whole = size - size % 4
@@ -190,7 +205,6 @@ def best_arms(
         arm[s] = -1
     for k in range(features.shape[0]):
         if not active[k]:
-            upper[k] = -np.inf
             continue
         for s in range(samples):
             value[s] = 0.0
@@ -210,26 +224,27 @@ def best_arms(
             a = features[k, f]
             for s in range(samples):
                 value[s] += a * weights[f, s]
-        total = 0.0
-        square = 0.0
+        plain = np.float32(0.0)
+        squared = np.float32(0.0)
         for s in range(samples):
-            total += value[s]
-            square += value[s] * value[s]
+            plain += value[s]
+            squared += value[s] * value[s]
+        total[k] += plain
+        square[k] += squared
+        for s in range(samples):
             if value[s] > top[s]:
                 top[s] = value[s]
                 arm[s] = k
-        mean = total / samples
-        upper[k] = mean + 1.64 * math.sqrt(max(square / samples - mean * mean, 0.0))
 
 
-@_jit
-def best_mean(features: Float64s, weights: Float64s, active: Bools) -> int:
+@_fast
+def best_mean(features: Floats, weights: Floats, active: Bools) -> int:
     """Return the active arm with the largest utility for one weight vector (F,)."""
     arm = -1
     top = -np.inf
     for k in range(features.shape[0]):
         if active[k]:
-            total = 0.0
+            total = weights[0] * 0
             for f in range(features.shape[1]):
                 total += features[k, f] * weights[f]
             if total > top:
@@ -242,60 +257,81 @@ def best_mean(features: Float64s, weights: Float64s, active: Bools) -> int:
 def _entropy(p: float) -> float:
     if p <= 1e-12 or p >= 1.0 - 1e-12:
         return 0.0
-    return -p * math.log(p) - (1.0 - p) * math.log(1.0 - p)
+    return -(p * math.log(p) + (1.0 - p) * math.log(1.0 - p))
 
 
 @_jit
 def information(
-    utility: Float64s, noise: Float64s, group: Int64s, first: int, score: Float64s
+    features: Float64s,
+    columns: Int64s,
+    scale: Float64s,
+    arms: Int64s,
+    weight: float,
+    noise: float,
+    mean: Float64s,
+    root: Float64s,
+    score: Float64s,
 ) -> None:
-    """Write to ``score`` (C,) what a duel of ``first`` with a later one says about the best arm.
+    """Add to ``score`` (C, C) of each pair ``weight`` times what its answer says about utilities.
 
-    That is the mutual information of the answer and the group of a sample. ``utility`` (C, S) is of
-    C candidates in S samples, ``group`` (S,) ascends from 0.
+    That is the mutual information, with the entropy of Phi as exp(-x^2 / (pi log 2)) log 2 (Houlsby
+    and others 2011, Bayesian active learning by disagreement).
     """
-    samples = noise.size
-    for c in range(first + 1, utility.shape[0]):
-        total = 0.0
-        within = 0.0
-        own = 0.0
-        members = 0
-        for s in range(samples):
-            p = _below((utility[first, s] - utility[c, s]) / noise[s])
-            total += p
-            own += p
-            members += 1
-            if s + 1 == samples or group[s + 1] != group[s]:
-                within += members * _entropy(own / members)
-                own = 0.0
-                members = 0
-        score[c] = _entropy(total / samples) - within / samples
+    direction = np.empty(columns.size)
+    inward = np.empty(columns.size)
+    wide = 0.5 * math.pi * math.log(2.0)
+    for i in range(arms.size):
+        for j in range(i + 1, arms.size):
+            difference(features, columns, scale, arms[i], arms[j], direction)
+            mu, variance = predict(mean, root, direction, inward)
+            mu /= noise
+            variance /= noise * noise
+            doubt = _entropy(_below(mu / math.sqrt(1.0 + variance)))
+            spread = variance + wide
+            known = math.log(2.0) * math.sqrt(wide / spread) * math.exp(-0.5 * mu * mu / spread)
+            score[i, j] += weight * (doubt - known)
 
 
-@_jit
-def variances(features: Float64s, covariance: Float64s, work: Float64s, out: Float64s) -> None:
-    """Write x' V x of every row of ``features`` (M, F)."""
+@_fast
+def variances(features: Float64s, root: Float64s, work: Float64s, out: Float64s) -> None:
+    """Write |R' x|^2 of every row x of ``features`` (M, F)."""
+    size = len(root)
     for k in range(features.shape[0]):
-        total = 0.0
-        for f in range(covariance.shape[0]):
-            work[f] = 0.0
-        for f in range(covariance.shape[0]):
+        for g in range(size):
+            work[g] = 0.0
+        for f in range(size):
             x = features[k, f]
-            for g in range(covariance.shape[0]):
-                work[g] += x * covariance[f, g]
-        for f in range(covariance.shape[0]):
-            total += features[k, f] * work[f]
+            for g in range(size):
+                work[g] += x * root[f, g]
+        total = 0.0
+        for g in range(size):
+            total += work[g] * work[g]
         out[k] = total
 
 
 @_jit
-def weigh(logs: Float64s, grid: Float64s, mean: float, variance: float, kind: int) -> None:
+def foresee(
+    features: Float64s,
+    columns: Int64s,
+    scale: Float64s,
+    winner: int,
+    loser: int,
+    kind: int,
+    mean: Float64s,
+    root: Float64s,
+    grid: Float64s,
+    logs: Float64s,
+) -> None:
     """Add to each log weight (G,) the log probability of an answer, in place.
 
     ``grid`` (G, 3) holds noise, lapse rate and band.
     """
+    direction = np.empty(columns.size)
+    inward = np.empty(columns.size)
+    difference(features, columns, scale, winner, loser, direction)
+    mu, variance = predict(mean, root, direction, inward)
     for g in range(logs.size):
-        z, _, _ = moments(mean, variance, kind, grid[g, 0], grid[g, 1], grid[g, 2])
+        z, _, _ = moments(mu, variance, kind, grid[g, 0], grid[g, 1], grid[g, 2])
         logs[g] += z
 
 
@@ -313,32 +349,13 @@ def mix(mixing: Float64s, axes: Float64s, out: Float64s) -> None:
                     out[f, s] += m * axes[p, s]
 
 
-@_jit
-def sample(
-    features: Float64s,
-    columns: Int64s,
-    scale: Float64s,
-    arms: Int64s,
-    pull: Float64s,
-    start: Float64s,
-    mean: Float64s,
-    covariance: Float64s,
-) -> None:
-    """Turn ``start`` (F, S) from normal numbers y into samples m + V (y + sum_n pull_n d_n).
-
-    ``pull`` (N, S) is normal with the root of each site's precision as deviation.
-    """
-    size = start.shape[0]
-    direction = np.empty(size)
-    for n in range(arms.shape[0]):
-        difference(features, columns, scale, arms[n, 0], arms[n, 1], direction)
-        for f in range(size):
-            for s in range(start.shape[1]):
-                start[f, s] += direction[f] * pull[n, s]
-    spread = start.copy()
-    for f in range(size):
-        for s in range(start.shape[1]):
-            start[f, s] = mean[f]
-        for g in range(size):
-            for s in range(start.shape[1]):
-                start[f, s] += covariance[f, g] * spread[g, s]
+@_fast
+def sample(mean: Float64s, root: Float64s, axes: Float64s, out: Float64s) -> None:
+    """Write the samples m + R y of normal numbers y, ``axes`` (F, S), to ``out`` (F, S)."""
+    for f in range(mean.size):
+        for s in range(axes.shape[1]):
+            out[f, s] = mean[f]
+        for g in range(mean.size):
+            r = root[f, g]
+            for s in range(axes.shape[1]):
+                out[f, s] += r * axes[g, s]

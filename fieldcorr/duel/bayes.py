@@ -13,9 +13,10 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldcorr.correlation.features import Features, features_of
 from fieldcorr.correlation.numbers import real_number, whole_number
+from fieldcorr.correlation.whole import WholeSource
 from fieldcorr.duel import _bayes_kernels as kernels
+from fieldcorr.duel.arms import Arms, arms_of
 from fieldcorr.duel.engine import Engine, Shared, Standing
 from fieldcorr.duel.events import Event
 from fieldcorr.duel.lesson import Lesson
@@ -34,20 +35,39 @@ BANK: Mapping[str, Mapping[str, float]] = {
 """Prior variance that each model of the bank gives to the groups of features."""
 
 SAMPLES = 128
-"""Posterior samples behind every question and every statement about the best arm."""
+"""Posterior samples behind every statement about the best arm."""
+
+TRIED = 8
+"""Posterior samples behind a question."""
 
 CANDIDATES = 4
-"""Arms among which the pair is chosen: more learn a linear utility faster, fewer any other."""
+"""Arms among which the most informative pair is asked."""
+
+LINEAR = ("field", "current")
+"""Models of the bank in which every answer tells about all arms, however far from it."""
+
+EAGER, DARING = 100, 0.5
+"""Answers during which samples of models that are not linear keep to this part of their deviation.
+
+With all of it, the many corners nobody has looked at take up these questions; with part of it for
+ever, a session settles on what is only the best thereabouts.
+"""
+
+SEARCHED = 8
+"""Samples whose best arm is searched among all where arms are too many to list: a pass for each."""
 
 _REFRESHED = 10
 _PATIENCE = 10.0
-_SAMPLED, _SIDES = 0, 1  # streams of random numbers
+_UPPER = 1.64  # standard deviations: 95 % of a normal are below
+_SAMPLED, _SIDES, _TRIED = 0, 1, 2  # streams of random numbers
 
 NOISE = np.sqrt([0.125, 0.25, 0.5, 1.0, 2.0])
 LAPSE = np.array([0.0, 0.05, 0.15, 0.4, 0.9])
 BAND = np.array([0.0, 0.1, 0.3, 0.8])  # of the noise
 _GRID = np.stack([axis.ravel() for axis in np.meshgrid(NOISE, LAPSE, BAND, indexing="ij")], axis=1)
 _GRID[:, 2] *= _GRID[:, 0]
+_GRID_LOG = _GRID.copy()
+_GRID_LOG[:, 0] = np.log(_GRID[:, 0])  # noise is averaged by its logarithm
 _GRID_PRIOR = np.log(
     np.einsum(
         "a,b,c->abc",
@@ -60,15 +80,19 @@ _GRID_PRIOR = np.log(
 
 @dataclass(eq=False)
 class Posterior:
-    """Weights of one model: normal, with ``sites`` (N, 2), tau and nu of every answer."""
+    """Weights of one model: normal, with ``sites`` (N, 2), tau and nu of every answer.
+
+    ``root`` R (F, F) gives the covariance R R'. It turns with the basis of the features, as a
+    Cholesky factor does not: samples m + R y do not depend on how arms are numbered.
+    """
 
     mean: Float64s
-    covariance: Float64s
+    root: Float64s
     sites: Float64s
 
     def copy(self) -> "Posterior":
         """Return a posterior that shares nothing with this one."""
-        return Posterior(self.mean.copy(), self.covariance.copy(), self.sites.copy())
+        return Posterior(self.mean.copy(), self.root.copy(), self.sites.copy())
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +103,9 @@ class Draws:
     weights: Float64s
     noise: Float64s  # (S,), of an answer, in the model that the sample is from
     arm: Int64s
-    upper: NDArray[np.float32]  # (K,), what the utility of an arm is below in 95 % of the samples
+    looked: Int64s  # (L,) arms that were looked at, ascending: all where they are listed
+    upper: Float64s  # (L,), what the utility of an arm is below in 95 % of the samples
+    exact: int  # so many of the samples have their best among all arms
 
 
 @dataclass(eq=False)
@@ -140,6 +166,7 @@ class BayesDuel(Engine):
     Utilities are in units of their prior standard deviation, and relative to the average arm.
     """
 
+    takes_whole = True
     kept_as = "likely the best"
     estimates = "utility"
     _learnt: Belief
@@ -171,6 +198,11 @@ class BayesDuel(Engine):
             raise DuelError(f"prior weight: {prior_weight!r} is not in [0, 1]")
         self._start: Belief | None = None
         super().__init__(correlation, horizon=horizon, **shared)
+        if self._unlisted and self.stop is not None:
+            raise DuelError(
+                f"stop: {SEARCHED} samples, as many as are searched among {len(self.source):,} "
+                "configurations, are too few to end a session"
+            )
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -207,7 +239,7 @@ class BayesDuel(Engine):
         self._mend()
         if not self._active.any():
             raise DuelError("no arm is left: everything is excluded")
-        return int(kernels.best_mean(self._values, self._mean_weights(), self._active))
+        return self._arms.best(self._mean_weights(), self._active)
 
     @property
     def weights(self) -> dict[str, float]:
@@ -220,8 +252,7 @@ class BayesDuel(Engine):
         """Noise, lapse rate and band of ties of everyone who has answered, over the bank."""
         self._mend()
         weight, belief = self._model_weights(), self._learnt
-        numbers = np.stack([self._rater_numbers(m) for m in range(weight.size)])
-        each = np.einsum("m,mri->ri", weight, numbers)
+        each = np.einsum("m,mri->ri", weight, self._rater_numbers())
         names = ("noise", "lapse", "band")
         return {
             name: dict(zip(names, each[number].tolist(), strict=True))
@@ -290,17 +321,19 @@ class BayesDuel(Engine):
         pairs, free = [first], self._active.copy()
         while len(pairs) < size:
             free[list(pairs[-1])] = False
-            pairs.append(self._informative(free))
+            pairs.append(self._chosen(free))
         return pairs
 
     # -- what an engine does --------------------------------------------------------------------
 
     def _blank(self) -> Belief:
         if self._start is None:
-            features = features_of(self.source)
-            self._values, self._mixing = features.values, features.mixing
-            self._rough = features.values.astype(np.float32)
-            self._models = _bank(features)
+            self._arms: Arms = arms_of(self.source)
+            self._models = _bank(self._arms.groups)
+            self._rough = [
+                np.ascontiguousarray(self._arms.table[:, columns], dtype=np.float32)
+                for columns, _ in self._models.values()
+            ]
             self._start = self._before()
         return self._start.copy()
 
@@ -319,9 +352,10 @@ class BayesDuel(Engine):
             size = seen[1].size
             posterior = Posterior(np.zeros(size), np.eye(size), sites)
             direction, work = np.empty((2, size))
-            for (winner, loser), site in zip(lesson.arms, sites, strict=True):
-                kernels.difference(self._values, *seen, winner, loser, direction)
-                kernels.change_site(posterior.mean, posterior.covariance, direction, site, work)
+            pairs = self._arms.numbers(lesson.arms)
+            for n in np.argsort(-sites[:, 0], kind="stable"):  # never less than nothing is known
+                kernels.difference(self._arms.table, *seen, *pairs[n], direction)
+                kernels.change_site(posterior.mean, posterior.root, direction, *sites[n], work)
             posteriors.append(posterior)
         kinds = np.full(len(lesson.arms), kernels.FIXED, dtype=np.int64)
         evidence = lesson.evidence * self.prior_weight
@@ -354,81 +388,102 @@ class BayesDuel(Engine):
     def _take(self, winner: int, loser: int, kind: int, rater: int) -> None:
         belief = self._learnt
         belief.arms = np.concatenate((belief.arms, [[winner, loser]]))
+        pairs = self._arms.numbers(belief.arms)
         belief.kinds = np.append(belief.kinds, kind)
         belief.who = np.append(belief.who, rater)
         count = belief.kinds.size
         keep = (1.0 - self.forgetting) ** np.arange(count - 1.0, -1.0, -1.0)
         again = max(_REFRESHED, count // _REFRESHED)
-        for m, (posterior, seen) in enumerate(
-            zip(belief.posteriors, self._models.values(), strict=True)
-        ):
-            self._foresee(belief.grid[rater, m], posterior, seen, winner, loser, kind)
+        bank = [*zip(belief.posteriors, self._models.values(), strict=True)]
+        for m, (posterior, seen) in enumerate(bank):
+            kernels.foresee(self._arms.table, *seen, *pairs[-1], kind, posterior.mean,
+                            posterior.root, _GRID, belief.grid[rater, m])  # fmt: skip
+        numbers = self._rater_numbers()
+        for (posterior, seen), who in zip(bank, numbers[:, belief.who], strict=True):
             posterior.sites = np.concatenate((posterior.sites, np.zeros((1, 2))))
-            who = np.ascontiguousarray(self._rater_numbers(m)[belief.who])
-            answers = belief.arms, belief.kinds, who, keep, posterior.sites
+            answers = pairs, belief.kinds, who, keep, posterior.sites
             for begin, several in ((count - 1, 1), (belief.turn, min(again, count))):
-                kernels.refresh(begin, several, self._values, *seen, *answers, posterior.mean,
-                                posterior.covariance)  # fmt: skip
+                kernels.refresh(begin, several, self._arms.table, *seen, *answers, posterior.mean,
+                                posterior.root)  # fmt: skip
         belief.turn = (belief.turn + again) % count
 
-    def _foresee(
-        self,
-        grid: Float64s,
-        posterior: Posterior,
-        seen: tuple[Int64s, Float64s],
-        winner: int,
-        loser: int,
-        kind: int,
-    ) -> None:
-        """Weigh noise, lapse rate and band by how probable they made the answer, in place."""
-        direction, work = np.empty((2, seen[1].size))
-        kernels.difference(self._values, *seen, winner, loser, direction)
-        mean, variance = kernels.predict(posterior.mean, posterior.covariance, direction, work)
-        kernels.weigh(grid, _GRID, mean, variance, kind)
-
-    def _rater_numbers(self, model: int) -> Float64s:
-        """Return noise, lapse rate and band of every rater, (raters, 3), as a model sees them."""
-        weight = _normalised(self._learnt.grid[:, model])
-        noise = np.exp(np.einsum("rg,g->r", weight, np.log(_GRID[:, 0])))
-        others = np.einsum("rg,gi->ri", weight, _GRID[:, 1:])
-        return np.concatenate((noise[:, None], others), axis=1)
+    def _rater_numbers(self) -> Float64s:
+        """Return noise, lapse rate and band, (models, raters, 3), as each model sees them."""
+        weight = _normalised(self._learnt.grid)
+        numbers: Float64s = np.einsum("rmg,gi->mri", weight, _GRID_LOG)
+        numbers[..., 0] = np.exp(numbers[..., 0])
+        return numbers
 
     # -- questions ------------------------------------------------------------------------------
 
     def _propose(self) -> tuple[int, int]:
-        """Return the likely pair whose answer says most about which arm is best.
+        """Return a pair of likely best arms.
 
         Sides are drawn: whoever always says "left" must not seem to agree with the belief.
         """
         previous = self._course.previous
         if self.chain and previous is not None and self._active[previous]:
-            return self._informative(self._active, previous)
-        pair = self._informative(self._active)
+            return self._chosen(self._active, previous)
+        pair = self._chosen(self._active)
         return pair if self._rng(_SIDES).random() < 0.5 else pair[::-1]
 
-    def _informative(self, free: NDArray[np.bool_], first: int | None = None) -> tuple[int, int]:
-        """Return the most informative pair of a few free arms that were best in a sample."""
-        draws = self._drawn() if free is self._active else self._draw(free)
-        arms = self._candidates(draws, free, first)
-        order = np.argsort(draws.arm, kind="stable")
-        utility = np.einsum("cf,fs->cs", self._values[arms], draws.weights[:, order])
-        score = np.full((len(arms) if first is None else 1, len(arms)), -1.0)
-        for row, line in enumerate(score):
-            kernels.information(utility, draws.noise[order], draws.arm[order], row, line)
-        left, right = np.unravel_index(np.argmax(score), score.shape)
-        return int(arms[left]), int(arms[right])
+    def _chosen(self, free: NDArray[np.bool_], first: int | None = None) -> tuple[int, int]:
+        """Return two free arms: the best mean and the best of a sample, or what tells more.
 
-    def _candidates(self, draws: Draws, free: NDArray[np.bool_], first: int | None) -> Int64s:
-        """Return ``first``, the best arm by its mean, and those of the samples, up to a number."""
-        leading, weights = [] if first is None else [first], self._mean_weights()
+        In a linear model a pair anywhere tells about all arms, so the most informative of a few is
+        asked as often as the model is believed; in others one learns where one looks, and that is
+        asked only when the likely places are known.
+        """
+        weights, names = self._mean_weights(), [*self._models]
+        arms = [] if first is None else [first]
         if np.abs(weights).max() > 1e-9:  # else all means are equal, and rounding would choose
-            leading.append(kernels.best_mean(self._values, weights, free))
-        arms = [*dict.fromkeys([*leading, *draws.arm.tolist()])]
+            arms.append(self._arms.best(weights, free))
+        samples, models = self._sampled(self._rng(_TRIED), TRIED)
+        eager = self._course.duels < EAGER
+        wanted = 2 if eager and names[models[0]] not in LINEAR else CANDIDATES
+        for model, sample in zip(models, samples.T, strict=True):
+            if len(set(arms)) < wanted:
+                arms.append(self._best_of(names[model], sample, free, eager=eager))
+        arms = [*dict.fromkeys(arms)]
         if len(arms) < 2:  # all samples agree: let the runner-up have a chance
             others = free.copy()
             others[arms] = False
-            arms.append(kernels.best_mean(self._values, weights, others))
-        return np.array(arms[:CANDIDATES])
+            arms.append(self._arms.best(weights, others))
+        if len(arms) == 2:
+            return int(arms[0]), int(arms[1])
+        return self._telling(np.array(arms), fixed=first is not None)
+
+    def _best_of(
+        self, name: str, weights: Float64s, free: NDArray[np.bool_], *, eager: bool
+    ) -> int:
+        """Return the best arm of a sample, with the features that its model has."""
+        if self._unlisted:
+            return self._arms.best(weights, free)
+        model, (columns, scale) = [*self._models].index(name), self._models[name]
+        own = weights[columns]
+        if eager and name not in LINEAR:
+            mean = scale * self._learnt.posteriors[model].mean
+            own = mean + DARING * (own - mean)
+        return int(kernels.best_mean(self._rough[model], own.astype(np.float32), free))
+
+    def _telling(self, arms: Int64s, *, fixed: bool) -> tuple[int, int]:
+        """Return the pair whose answer says most about its utilities; the first may be fixed."""
+        numbers, score = self._rater_numbers(), np.full((arms.size, arms.size), -np.inf)
+        score[np.triu_indices(arms.size, 1)] = 0.0  # an arm with itself is no question
+        places = self._arms.numbers(arms)
+        for m, weight in enumerate(self._model_weights()):
+            posterior, seen = self._learnt.posteriors[m], [*self._models.values()][m]
+            noise = numbers[m, self._asked, 0]
+            kernels.information(self._arms.table, *seen, places, weight, noise, posterior.mean,
+                                posterior.root, score)  # fmt: skip
+        left, right = np.unravel_index(np.argmax(score[:1] if fixed else score), score.shape)
+        return int(arms[left]), int(arms[right])
+
+    @property
+    def _asked(self) -> int:
+        """The number of whoever answered last."""
+        belief = self._learnt
+        return int(belief.who[-1]) if belief.who.size else belief.rater
 
     def _rng(self, stream: int) -> np.random.Generator:
         return np.random.default_rng([self.seed, self._course.step, stream])
@@ -443,46 +498,71 @@ class BayesDuel(Engine):
         return belief.draws
 
     def _draw(self, free: NDArray[np.bool_]) -> Draws:
-        weights, noise = self._sampled(self._rng(_SAMPLED), SAMPLES)
-        upper, arm = np.empty(free.size, dtype=np.float32), np.empty(SAMPLES, dtype=np.int64)
-        kernels.best_arms(self._rough, weights.astype(np.float32), free, upper, arm)
-        return Draws(self._course.step, weights, noise, arm, upper)
+        weights, models = self._sampled(self._rng(_SAMPLED), SAMPLES)
+        noise = self._rater_numbers()[models, self._asked, 0]
+        if self._unlisted:
+            return self._looked(free, weights, noise)
+        total, square = np.zeros((2, free.size))
+        arm = np.empty(SAMPLES, dtype=np.int64)
+        for m, (columns, _) in enumerate(self._models.values()):
+            mine = np.flatnonzero(models == m)
+            if mine.size:
+                own = np.ascontiguousarray(weights[columns[:, None], mine], dtype=np.float32)
+                found = np.empty(mine.size, dtype=np.int64)
+                kernels.best_arms(self._rough[m], own, free, found, total, square)
+                arm[mine] = found
+        mean = total / SAMPLES
+        upper = mean + _UPPER * np.sqrt(np.maximum(square / SAMPLES - mean**2, 0.0))
+        bound, every = np.where(free, upper, -np.inf), np.arange(free.size)
+        return Draws(self._course.step, weights, noise, arm, every, bound, SAMPLES)
 
-    def _sampled(self, rng: np.random.Generator, count: int) -> tuple[Float64s, Float64s]:
-        """Return ``count`` weight vectors (F, S) over all features, and the noise of each.
+    def _looked(self, free: NDArray[np.bool_], weights: Float64s, noise: Float64s) -> Draws:
+        """Search the best arm of a few samples; the others choose among these and those compared.
 
-        With prior noise y and noise e of every answer, w = m + V (y + sum_t sqrt(tau_t) e_t d_t)
-        has mean m and covariance V, without a root of V, whose rows would depend on a basis.
+        So a sample whose best arm nobody has looked at is content with less: what is said about
+        the set of likely best arms is about arms that were looked at.
         """
-        belief = self._learnt
-        last = belief.who[-1] if belief.who.size else belief.rater
+        searched = [self._arms.best(sample, free) for sample in weights.T[:SEARCHED]]
+        looked = np.unique([*searched, self.best, *self._learnt.arms.ravel().tolist()])
+        looked = looked[free[looked]]
+        utility = np.einsum("lf,fs->ls", self._arms.rows(looked), weights)
+        upper = utility.mean(axis=1) + _UPPER * utility.std(axis=1)
+        arm = looked[np.argmax(utility, axis=0)]
+        arm[:SEARCHED] = searched
+        return Draws(self._course.step, weights, noise, arm, looked, upper, SEARCHED)
+
+    @property
+    def _unlisted(self) -> bool:
+        return isinstance(self.source, WholeSource)
+
+    def _sampled(self, rng: np.random.Generator, count: int) -> tuple[Float64s, Int64s]:
+        """Return ``count`` weight vectors (F, S) over all features, and the model of each."""
         places = (np.arange(count) + rng.random()) / count
         edges = np.cumsum(self._model_weights())[:-1]
         shares = np.searchsorted(edges, places)[rng.permutation(count)]
-        axes = rng.standard_normal((self._mixing.shape[0], count))
-        base = np.empty((self._values.shape[1], count))
-        kernels.mix(self._mixing, axes, base)
-        fates = rng.standard_normal((belief.kinds.size, count))
-        out, noise = np.zeros((self._values.shape[1], count)), np.empty(count)
+        axes = rng.standard_normal((self._arms.mixing.shape[0], count))
+        base = np.empty((self._arms.mixing.shape[1], count))
+        kernels.mix(self._arms.mixing, axes, base)
+        out = np.zeros_like(base)
         for m, (posterior, (columns, scale)) in enumerate(
-            zip(belief.posteriors, self._models.values(), strict=True)
+            zip(self._learnt.posteriors, self._models.values(), strict=True)
         ):
             mine = np.flatnonzero(shares == m)
             if not mine.size:
                 continue
             start = np.ascontiguousarray(base[columns[:, None], mine])
-            pull = np.sqrt(posterior.sites[:, :1]) * fates[:, mine]
-            kernels.sample(self._values, columns, scale, belief.arms, pull, start, posterior.mean,
-                           posterior.covariance)  # fmt: skip
-            out[columns[:, None], mine] = scale[:, None] * start
-            noise[mine] = self._rater_numbers(m)[last, 0]
-        return out, noise
+            found = np.empty_like(start)
+            kernels.sample(posterior.mean, posterior.root, start, found)
+            out[columns[:, None], mine] = scale[:, None] * found
+        return out, shares
 
     def _gaps(self) -> Float64s:
         """Return P(best of a sample beats `best`) - 1/2, by the utilities of the sample, (S,)."""
         draws = self._drawn()
-        more = self._values[draws.arm] - self._values[self.best]
-        gap = np.maximum(np.einsum("sf,fs->s", more, draws.weights), 0.0) / draws.noise
+        some = slice(draws.exact)
+        more = self._arms.rows(draws.arm[some]) - self._arms.rows(np.array([self.best]))
+        gap = np.einsum("sf,fs->s", more, draws.weights[:, some])
+        gap = np.maximum(gap, 0.0) / draws.noise[some]
         return np.array([0.5 * math.erf(g / math.sqrt(2.0)) for g in gap])
 
     # -- moments --------------------------------------------------------------------------------
@@ -496,7 +576,7 @@ class BayesDuel(Engine):
 
     def _mean_weights(self) -> Float64s:
         """Return the mean of the weights of all features, (F,), over the bank."""
-        total = np.zeros(self._values.shape[1])
+        total = np.zeros(self._arms.mixing.shape[1])
         bank = zip(
             self._model_weights(), self._learnt.posteriors, self._models.values(), strict=True
         )
@@ -505,14 +585,14 @@ class BayesDuel(Engine):
         return total
 
     def _mean_and_deviation(self, arms: Int64s | None) -> tuple[Float64s, Float64s]:
-        rows = self._values if arms is None else self._values[arms]
+        rows = self._arms.rows(arms)
         mean, square, part = np.zeros((3, len(rows)))
         bank = zip(
             self._model_weights(), self._learnt.posteriors, self._models.values(), strict=True
         )
         for weight, posterior, (columns, scale) in bank:
             own = np.ascontiguousarray(rows[:, columns] * scale)
-            kernels.variances(own, posterior.covariance, np.empty(scale.size), part)
+            kernels.variances(own, posterior.root, np.empty(scale.size), part)
             centre = np.einsum("kf,f->k", own, posterior.mean)
             mean += weight * centre
             square += weight * (part + centre**2)
@@ -521,28 +601,29 @@ class BayesDuel(Engine):
     def _ranked(self) -> Survivors:
         """Return the arms of largest upper bound that hold the best of ``level`` of the samples."""
         if not self._active.any():
-            return Survivors.ranked(self._active, *np.zeros((3, self._active.size)))
+            return Survivors(np.zeros(0, dtype=np.int64), *np.zeros((3, 0)))
         draws = self._drawn()
-        least = np.sort(draws.upper[draws.arm])[int((1.0 - self.level) * SAMPLES)]
-        inside = draws.upper >= least
-        inside[self.best] = True
-        chosen = np.flatnonzero(inside)
-        mean, deviation, plays = np.zeros((3, inside.size))
-        mean[chosen], deviation[chosen] = self._mean_and_deviation(chosen)
+        of_best = draws.upper[np.searchsorted(draws.looked, draws.arm)]
+        least = np.sort(of_best)[int((1.0 - self.level) * SAMPLES)]
+        chosen = np.union1d(draws.looked[draws.upper >= least], [self.best])
+        mean, deviation = self._mean_and_deviation(chosen)
         own = self._learnt.kinds != kernels.FIXED
-        np.add.at(plays, self._learnt.arms[own].ravel(), 1.0)
-        return Survivors.ranked(inside, mean, plays, _normal_quantile(self.level) * deviation)
+        played, times = np.unique(self._learnt.arms[own], return_counts=True)
+        plays = np.zeros(chosen.size)
+        known = np.isin(chosen, played)
+        plays[known] = times[np.searchsorted(played, chosen[known])]
+        return Survivors.sorted(chosen, mean, plays, _normal_quantile(self.level) * deviation)
 
 
-def _bank(features: Features) -> dict[str, tuple[Int64s, Float64s]]:
+def _bank(groups: Mapping[str, slice]) -> dict[str, tuple[Int64s, Float64s]]:
     """Return the columns and their scale of every model that the features allow."""
     models: dict[str, tuple[Int64s, Float64s]] = {}
     for name, variances in BANK.items():
-        known = {group: v for group, v in variances.items() if group in features.groups}
-        if not known:
+        known = {group: v for group, v in variances.items() if group in groups}
+        if not known or (len(known) == 1 < len(variances)):  # the one group has a model of its own
             continue
         total = sum(known.values())
-        columns = [np.r_[features.groups[group]] for group in known]
+        columns = [np.r_[groups[group]] for group in known]
         scale = [
             np.full(c.size, math.sqrt(v / total))
             for c, v in zip(columns, known.values(), strict=True)

@@ -160,7 +160,7 @@ class Engine(ABC):
         if isinstance(self.source, WholeSource) and not self.takes_whole:
             raise DuelError(
                 f"{type(self).__name__} keeps numbers of its own for every configuration: it "
-                f"cannot play on {len(self.source):,} of them; CorrDuel can"
+                f"cannot play on {len(self.source):,} of them; CorrDuel and BayesDuel can"
             )
         self.seed = whole_number(seed, "seed", DuelError)
         if self.seed >= 2**63:

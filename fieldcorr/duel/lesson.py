@@ -59,7 +59,7 @@ class Lesson:
         except (KeyError, TypeError, ValueError) as error:
             raise DuelError(f"prior: it is no lesson of a session: {error!r}") from error
         sound = np.isfinite(sites).all() and np.isfinite(evidence).all()
-        if not sound or (sites[..., 0] < 0.0).any() or (pairs[:, 0] == pairs[:, 1]).any():
+        if not sound or (pairs[:, 0] == pairs[:, 1]).any():
             raise DuelError("prior: it holds a number that no session can have learnt")
         return cls(pairs, sites, evidence)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from fieldcorr.correlation.sources import CorrelationSource, Via, as_source
+from fieldcorr.correlation.whole import WholeSource
 from fieldcorr.duel.baselines import RUCB, BeatTheMean, SparringUCB1
 from fieldcorr.duel.bayes import BayesDuel
 from fieldcorr.duel.corrduel import CorrDuel
@@ -16,6 +17,7 @@ from fieldcorr.duel.engine import Engine
 from fieldcorr.duel.events import Event, Meta, arm_number, event_from_record, event_record
 from fieldcorr.duel.fields import check_fields
 from fieldcorr.duel.journal import Journal, JournalContent, read_journal
+from fieldcorr.duel.options import DuelOptions
 from fieldcorr.duel.origin import belongs, store_record
 from fieldcorr.errors import DuelError, JournalError
 from fieldcorr.files import Closing
@@ -52,7 +54,7 @@ class Session(Closing):
         *,
         horizon: int,
         seed: int = 0,
-        algorithm: str = "CorrDuel",
+        algorithm: str | None = None,
         settings: Mapping[str, Any] | None = None,
         whitelist: Iterable[int] | None = None,
         store_name: str = "",
@@ -63,11 +65,14 @@ class Session(Closing):
     ) -> Self:
         """Begin a session in a new journal; an existing file is refused.
 
-        ``stimulation`` has a checked ``stimulator`` table and ``limits``, in place of the store's.
+        Without an ``algorithm`` it is BayesDuel, or CorrDuel if ``settings`` has an option of its
+        own, as ``delta``, or if there are too many arms to list. ``stimulation`` has a checked
+        ``stimulator`` table and ``limits``, in place of the store's.
         """
-        source = as_source(correlation, via=via)
+        source, settings = as_source(correlation, via=via), settings or {}
         chosen = None if whitelist is None else sorted({arm_number(arm) for arm in whitelist})
-        engine = _build(algorithm, source, horizon, seed, chosen, repeats, settings or {})
+        algorithm = algorithm or _suited(source, settings)
+        engine = _build(algorithm, source, horizon, seed, chosen, repeats, settings)
         header = session_header(engine, store_name=store_name, whitelist=chosen, meta=meta or {})
         if stimulation is not None:
             header["stimulation"] = dict(stimulation)
@@ -159,7 +164,7 @@ def replayed(
 
 def _source(correlation: Any, kept: Any, path: Path, via: Via | None) -> CorrelationSource:
     """Return the source, read the way that the journal keeps."""
-    if kept not in (None, "embedding", "matrix", "neighbours", "rules"):
+    if kept not in (None, "embedding", "matrix", "neighbours", "rules", "damped"):
         raise JournalError(f"{path}: the first line has a store read via {kept!r}")
     source = as_source(correlation, via=via or kept or "auto")
     if kept is not None and source.via != kept:
@@ -173,6 +178,13 @@ def read_session(
     """Return the engine of a journal for looking at, without lock; nothing told to it is kept."""
     content = read_journal(Path(path))
     return replayed(content, correlation, Path(path), via=via), content
+
+
+def _suited(source: CorrelationSource, settings: Mapping[str, Any]) -> str:
+    """Return the algorithm of a session for which none is named."""
+    own = DuelOptions().record().keys() - {"chain"}
+    kind = CorrDuel if isinstance(source, WholeSource) or own & settings.keys() else BayesDuel
+    return kind.__name__
 
 
 def _build(

@@ -10,12 +10,13 @@ import csv
 import importlib
 import io
 import math
+import pickle
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldcorr._parallel import available_threads
+from fieldcorr.cluster import Crew
 from fieldcorr.correlation.numbers import whole_number
 from fieldcorr.correlation.rule import log_table
 from fieldcorr.correlation.sources import CorrelationSource
@@ -33,7 +35,7 @@ from fieldcorr.duel.export import write_file
 from fieldcorr.duel.options import DuelOptions
 from fieldcorr.duel.peers import ENGINES
 from fieldcorr.duel.trials import LAST, Rater, Row, Trial, play
-from fieldcorr.duel.worlds import World, utilities
+from fieldcorr.duel.worlds import WholeSpace, World, utilities
 from fieldcorr.errors import DuelError
 
 _DEFAULT = DuelOptions()
@@ -204,6 +206,7 @@ def simulate(
     seed: int = 0,
     threads: int | None = None,
     processes: int = 1,
+    crew: Crew | None = None,
     progress: Callable[[str, float], None] | None = None,
 ) -> Experiment:
     """Play ``trials`` trials of ``horizon`` duels with every player, all on the same utilities.
@@ -211,22 +214,25 @@ def simulate(
     ``noise`` is the standard deviation of each of the two values that a duel compares; a ``rater``
     has more to say, and ``noise`` is then not used. ``seed`` fixes utilities, pairs and answers;
     the result depends neither on ``threads``, of the compiled trials, nor on ``processes``, of the
-    others. ``progress`` is called with a stage and the part done.
+    others, nor on a ``crew`` that plays all of them. ``progress`` is called with a stage and the
+    part done.
     """
     trials = whole_number(trials, "trials", DuelError, least=1)
     horizon = whole_number(horizon, "horizon", DuelError, least=1)
     seed, person = whole_number(seed, "seed", DuelError), rater or Rater(noise=noise)
     steps = (*(t for t in CHECKPOINTS if t < horizon), horizon)
-    compiled = [p for p in players if person.plain and p.algorithm in COMPILED]
+    fast = person.plain and not isinstance(world, WholeSpace)
+    compiled = [p for p in players if fast and p.algorithm in COMPILED]
     others = [p for p in players if p not in compiled]
     report = progress or (lambda stage, done: None)
     found: dict[int, Outcome] = {}
     if compiled:
-        outcomes = _compiled(world, compiled, trials, steps, person.noise, seed, threads, report)
+        kernels = Compiled(world, tuple(compiled), steps, person.noise, seed)
+        outcomes = kernels.play(trials, threads, crew, partial(report, "trials"))
         found |= {id(player): outcome for player, outcome in zip(compiled, outcomes, strict=True)}
     for player in others:
         sessions, played = Sessions(world, player, person, steps, seed), []
-        for trial in sessions.play(range(trials), processes=processes):
+        for trial in sessions.play(range(trials), processes=processes, crew=crew):
             played.append(trial)
             report(player.name, len(played) / trials)
         found[id(player)] = _outcome(player, steps, played)
@@ -234,43 +240,92 @@ def simulate(
     return Experiment(tuple(outcomes), _settings(world, players, trials, horizon, person, seed))
 
 
-def _compiled(
-    world: World,
-    players: Sequence[Player],
-    trials: int,
-    steps: tuple[int, ...],
-    noise: float,
-    seed: int,
-    threads: int | None,
-    report: Callable[[str, float], None],
-) -> list[Outcome]:
-    """Play whole trials in kernels; what is returned at a checkpoint is that of a shorter trial."""
-    chosen = games(players, world.correlations(), steps[-1])
-    eps = np.zeros((len(players), trials, steps[-1]), dtype=np.float32)
-    result = np.zeros((len(players), trials, len(steps), 3))
+@dataclass(frozen=True, eq=False)
+class Compiled:
+    """Whole trials in kernels; what is returned at a checkpoint is that of a shorter trial."""
 
-    def play_chunk(first: int) -> list[float]:
-        part = slice(first, min(first + CHUNK, trials))
-        drawn = utilities(world, seed, first, part.stop - first)
-        keys = [_kernels.trial_seed(seed, trial) for trial in range(first, part.stop)]
+    world: World
+    players: tuple[Player, ...]
+    steps: tuple[int, ...]
+    noise: float
+    seed: int
+
+    def play(
+        self,
+        trials: int,
+        threads: int | None,
+        crew: Crew | None,
+        report: Callable[[float], None],
+    ) -> list[Outcome]:
+        """Play trials in chunks, in threads of this process or by a crew."""
+        edges = range(0, trials, CHUNK)
+        bounds = [(first, min(first + CHUNK, trials)) for first in edges]
+        parts: dict[int, _Part] = {}
+        if crew is not None:
+            parts.update(_shared(crew, self, "chunk", bounds, report))
+        else:
+            with ThreadPoolExecutor(threads or available_threads()) as pool:
+                for number, part in enumerate(pool.map(self.chunk, *zip(*bounds, strict=True))):
+                    parts[number] = part
+                    report(len(parts) / len(bounds))
+        eps, ends, seconds = zip(*(parts[number] for number in range(len(bounds))), strict=True)
+        return [
+            Outcome(player, e, self.steps, s[:, :, 0], s[:, -1, 1], s[:, -1, 2], float(t))
+            for player, e, s, t in zip(
+                self.players,
+                np.concatenate(eps, axis=1),
+                np.concatenate(ends, axis=1),
+                np.sum(seconds, axis=0),
+                strict=True,
+            )
+        ]
+
+    def chunk(self, first: int, stop: int) -> "_Part":
+        """Play some trials with every player: stepwise regret, what was returned, seconds."""
+        shape = len(self.players), stop - first
+        eps = np.zeros((*shape, self.steps[-1]), dtype=np.float32)
+        result = np.zeros((*shape, len(self.steps), 3))
+        drawn = utilities(self.world, self.seed, first, stop - first)
+        keys = [_kernels.trial_seed(self.seed, trial) for trial in range(first, stop)]
         clock = [time.perf_counter()]
-        for game, e, s in zip(chosen, eps, result, strict=True):
-            for utility, key, row, ends in zip(drawn, keys, e[part], s[part], strict=True):
-                for t, end in zip(steps, ends, strict=True):
-                    game(utility, key, noise, row[:t], end)
+        for game, e, s in zip(self._games, eps, result, strict=True):
+            for utility, key, row, ends in zip(drawn, keys, e, s, strict=True):
+                for t, end in zip(self.steps, ends, strict=True):
+                    game(utility, key, self.noise, row[:t], end)
             clock.append(time.perf_counter())
-        return np.diff(clock).tolist()
+        return eps, result, np.diff(clock)
 
-    seconds = np.zeros(len(players))
-    with ThreadPoolExecutor(threads or available_threads()) as pool:
-        chunks = range(0, trials, CHUNK)
-        for done, spent in enumerate(pool.map(play_chunk, chunks), start=1):
-            seconds += spent
-            report("trials", done / len(chunks))
-    return [
-        Outcome(player, e, steps, s[:, :, 0], s[:, -1, 1], s[:, -1, 2], float(t))
-        for player, e, s, t in zip(players, eps, result, seconds, strict=True)
-    ]
+    @cached_property
+    def _games(self) -> "list[Game]":
+        return games(self.players, self.world.correlations(), self.steps[-1])
+
+
+_Part = tuple[NDArray[np.float32], NDArray[np.float64], NDArray[np.float64]]
+"""Stepwise regret (players, trials, T), ends (players, trials, C, 3), seconds (players,)."""
+
+
+def _shared(
+    crew: Crew,
+    campaign: "Compiled | Sessions",
+    method: str,
+    arguments: Sequence[tuple[Any, ...]],
+    report: Callable[[float], None] | None = None,
+) -> Iterator[tuple[int, Any]]:
+    """Let a crew call a method of a campaign, without what this process has made of it."""
+    blob = pickle.dumps(replace(campaign))
+    tasks = [(blob, method, *own) for own in arguments]
+    return crew.results(_call, tasks, report=report)
+
+
+def _call(blob: bytes, method: str, *arguments: Any) -> Any:
+    """Play a part of a campaign: a worker's task."""
+    return getattr(_campaign(blob), method)(*arguments)
+
+
+@lru_cache(4)
+def _campaign(blob: bytes) -> Any:
+    """Return a campaign, with what it makes of itself once per process."""
+    return pickle.loads(blob)
 
 
 # -- trials by ask and tell -----------------------------------------------------------------------
@@ -287,8 +342,13 @@ class Sessions:
     seed: int
     observe: Callable[[Any, NDArray[np.float64]], Mapping[str, Any]] | None = None
 
-    def play(self, trials: Sequence[int], *, processes: int = 1) -> Iterator[Trial]:
-        """Yield trials in order, played in this process or in several."""
+    def play(
+        self, trials: Sequence[int], *, processes: int = 1, crew: Crew | None = None
+    ) -> Iterator[Trial]:
+        """Yield trials in order, played in this process, in several, or by a crew."""
+        if crew is not None:
+            yield from _in_order(_shared(crew, self, "trial", [(trial,) for trial in trials]))
+            return
         if processes == 1 or len(trials) == 1:
             yield from map(self.trial, trials)
             return
@@ -323,6 +383,17 @@ class Sessions:
     def _source(self) -> CorrelationSource:
         """One source for all trials: what an engine derives from it is kept."""
         return self.world.source()
+
+
+def _in_order(found: Iterable[tuple[int, Trial]]) -> Iterator[Trial]:
+    """Yield numbered trials in order; those that come early wait."""
+    early: dict[int, Trial] = {}
+    upcoming = 0
+    for number, trial in found:
+        early[number] = trial
+        while upcoming in early:
+            yield early.pop(upcoming)
+            upcoming += 1
 
 
 _sessions: Sessions | None = None

@@ -37,6 +37,10 @@ class Survivors:
     def __iter__(self) -> Iterator[Survivor]:
         return (self[rank] for rank in range(len(self)))
 
+    def holds(self, arm: int) -> bool:
+        """Tell whether an arm is in the set."""
+        return bool((self.arm == arm).any())
+
     @overload
     def __getitem__(self, rank: int) -> Survivor: ...
 
@@ -61,6 +65,16 @@ class Survivors:
     ) -> "Survivors":
         """Rank the active arms by estimate, then by count, then by number; arrays (K,)."""
         arm = np.flatnonzero(active)
-        order = np.lexsort((arm, -count[arm], -estimate[arm]))
-        arm = arm[order]
-        return cls(arm, estimate[arm], count[arm], radius[arm])
+        return cls.sorted(arm, estimate[arm], count[arm], radius[arm])
+
+    @classmethod
+    def sorted(
+        cls,
+        arm: NDArray[np.int64],
+        estimate: NDArray[np.float64],
+        count: NDArray[np.float64],
+        radius: NDArray[np.float64],
+    ) -> "Survivors":
+        """Rank some arms by estimate, then by count, then by number; arrays (n,)."""
+        order = np.lexsort((arm, -count, -estimate))
+        return cls(arm[order], estimate[order], count[order], radius[order])

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from fieldcorr.correlation.numbers import real_number
 from fieldcorr.duel import _kernels
 from fieldcorr.duel.events import Answer
+from fieldcorr.duel.survivors import Survivors
 from fieldcorr.errors import DuelError
 
 Habit = Literal["honest", "left", "coin"]
@@ -136,9 +137,9 @@ def _standing(engine: Any, utility: NDArray[np.float64], best: int, noise: float
     arm = getattr(engine, "best", None)
     regret = nan if arm is None else float(_kernels.regret(utility, best, int(arm), noise))
     survivors = getattr(engine, "survivors", None)
-    arms = None if survivors is None else np.asarray(survivors.arm)
-    return {
-        "regret": regret,
-        "left": nan if arms is None else len(arms),
-        "kept": nan if arms is None else float(best in arms),
-    }
+    if survivors is None:
+        return {"regret": regret, "left": nan, "kept": nan}
+    if isinstance(survivors, Survivors):
+        return {"regret": regret, "left": len(survivors), "kept": float(survivors.holds(best))}
+    arms = np.asarray(survivors.arm)
+    return {"regret": regret, "left": len(arms), "kept": float(best in arms)}

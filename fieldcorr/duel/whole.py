@@ -36,6 +36,10 @@ class WholeArms:
         """Which positions of the tally are active; empty for all: a list has no others."""
         return self._active[:0] if self.tally.members.listed.size else self._active
 
+    def holds(self, arm: int) -> bool:
+        """Tell whether an arm is active."""
+        return bool(self._active[arm])
+
     @cached_property
     def common(self) -> np.float32:
         """The radius of all arms, or -1 where each has its own."""
@@ -142,6 +146,10 @@ class WholeSurvivors(Survivors):
     def __iter__(self) -> Iterator[Survivor]:
         return iter(self._first(self._size))
 
+    def holds(self, arm: int) -> bool:
+        """Tell whether an arm is in the set."""
+        return self._arms.holds(arm)
+
     def __getattr__(self, name: str) -> Any:
         if name not in Survivors.__match_args__:
             raise AttributeError(name)
@@ -181,6 +189,4 @@ def _merged(one: Survivors, other: Survivors) -> Survivors:
     columns = (
         (getattr(table, name) for table in (one, other)) for name in Survivors.__match_args__
     )
-    arm, estimate, count, radius = map(np.concatenate, map(list, columns))
-    order = np.lexsort((arm, -count, -estimate))
-    return Survivors(arm[order], estimate[order], count[order], radius[order])
+    return Survivors.sorted(*map(np.concatenate, map(list, columns)))

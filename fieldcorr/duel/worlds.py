@@ -4,7 +4,7 @@ Trial q draws from a generator seeded by (seed, q), so any trial can be repeated
 depend neither on threads nor on how trials are grouped.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
@@ -136,6 +136,14 @@ class ElectrodeSpace:
     amplitude: float = 1.0  # standard deviation of the utility
     drive: NDArray[np.float64] | None = field(default=None, repr=False)
     correlation: Any = field(default=None, repr=False)
+    origin: "Store | None" = field(default=None, repr=False)  # what the arrays were read from
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Send another process the path of a store, not its arrays."""
+        if self.origin is None:
+            return ElectrodeSpace, tuple(getattr(self, f.name) for f in fields(self))
+        own = None if self.correlation is self.origin else self.correlation
+        return _of_store, (self.origin, self.kind, own, self.length, self.amplitude)
 
     def __post_init__(self) -> None:
         """Refuse a kind of utility that does not exist, or that cannot be drawn."""
@@ -155,7 +163,7 @@ class ElectrodeSpace:
         if kind in PLACED:
             drive = root_drive(store) if kind == "roots" else cord_drive(store)
         own = correlation if correlation is not None else store
-        return cls(store.embedding, kind, drive=drive, correlation=own, **shape)
+        return cls(store.embedding, kind, drive=drive, correlation=own, origin=store, **shape)
 
     @property
     def name(self) -> str:
@@ -198,6 +206,55 @@ class ElectrodeSpace:
             places = rng.choice(drive.shape[1], 3, replace=False)
             return np.asarray(np.einsum("kp,p->k", drive[:, places], rng.standard_normal(3)))
         return _recruited(drive[:, rng.choice(drive.shape[1], 7, replace=False)], rng)
+
+
+@dataclass(frozen=True)
+class WholeSpace:
+    """All configurations of a store that lists none; utilities are linear or their magnitude."""
+
+    store: "Store"
+    kind: Kind = "linear"
+    amplitude: float = 1.0  # standard deviation of the utility
+
+    def __post_init__(self) -> None:
+        """Refuse utilities that need numbers of every configuration at once."""
+        if self.kind not in ("linear", "magnitude"):
+            raise DuelError(
+                f"utility {self.kind!r} needs an embedding of all {len(self.store):,} "
+                "configurations: linear and magnitude do not"
+            )
+        if not self.amplitude > 0.0:
+            raise DuelError(f"amplitude {self.amplitude} must be positive")
+
+    @property
+    def name(self) -> str:
+        """What it is, for tables and plots."""
+        return f"all {len(self.store):,} configurations, {self.kind} utility"
+
+    def source(self) -> CorrelationSource:
+        """Return what engines are given."""
+        return self.store.source
+
+    def correlations(self) -> NDArray[np.float32]:
+        """Refuse r of all arms with all."""
+        raise DuelError(f"r of {len(self.store):,} x {len(self.store):,} arms is not made at once")
+
+    def utility(self, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Draw a utility over all arms, (K,), standardised: 8 bytes for each."""
+        whole = self.store.source.whole
+        theta = np.asarray(rng.standard_normal(whole.root.shape[1]))
+        value = whole.along(theta).astype(np.float64)
+        value = np.abs(value) if self.kind == "magnitude" else value
+        value -= value.mean()
+        value *= self.amplitude / value.std()
+        return value
+
+
+def _of_store(
+    store: "Store", kind: Kind, correlation: Any, length: float, amplitude: float
+) -> ElectrodeSpace:
+    shape = {"length": length, "amplitude": amplitude}
+    return ElectrodeSpace.of_store(store, kind, correlation=correlation, **shape)
 
 
 def _process(

@@ -6,7 +6,7 @@ matrix, nodal potentials, samples and Gram matrices over the compared region, ch
 holds the result, ``direct`` solves single configurations as boundary-value problems of their own.
 """
 
-from fieldcorr.leadfield.compute import compute_lead_field
+from fieldcorr.leadfield.compute import compute_lead_field, skeleton_of
 from fieldcorr.leadfield.data import LeadField
 from fieldcorr.leadfield.direct import DirectSolution, solve_configurations
 from fieldcorr.leadfield.region import ComparedRegion, compared_region
@@ -17,5 +17,6 @@ __all__ = [
     "LeadField",
     "compared_region",
     "compute_lead_field",
+    "skeleton_of",
     "solve_configurations",
 ]

@@ -23,7 +23,13 @@ from fieldcorr.fem.solve import Solution, solve_block, solve_direct
 from fieldcorr.leadfield import _kernels
 from fieldcorr.leadfield.data import LeadField
 from fieldcorr.leadfield.region import compared_region
-from fieldcorr.leadfield.system import System, build_system, contact_loads
+from fieldcorr.leadfield.system import (
+    Skeleton,
+    System,
+    build_skeleton,
+    contact_loads,
+    fill_system,
+)
 from fieldcorr.mesh import check_mesh_of_model
 from fieldcorr.progress import Progress, silent
 from fieldcorr.tissue import cell_conductivity
@@ -64,6 +70,7 @@ def compute_lead_field(
     method: Method = "multigrid",
     threads: int | None = None,
     progress: Progress = silent,
+    skeleton: Skeleton | None = None,
 ) -> LeadField:
     """Compute the potential per ampere of every contact.
 
@@ -82,6 +89,10 @@ def compute_lead_field(
         Threads of the kernels; None for all. The result's bits do not depend on it.
     progress
         Called with (stage, share done) for "assemble", "solve" and "region".
+    skeleton
+        From :func:`skeleton_of`, for the same mesh, order, contact model and outer boundary, whose
+        conductivities and contact impedance may be others: numbering and pattern are not made
+        again.
 
     Raises
     ------
@@ -106,8 +117,10 @@ def compute_lead_field(
     with thread_count(threads):
         with stage("assemble"):
             electrodes = electrodes_of(model, mesh)
-            space = Space(mesh, order)
-            system = build_system(space, cell_conductivity(model, mesh), electrodes)
+            if skeleton is None:
+                skeleton = build_skeleton(Space(mesh, order), electrodes)
+            space = skeleton.space
+            system = fill_system(skeleton, cell_conductivity(model, mesh), electrodes)
         with stage("solve") as report:
             basis, admittance, solution = solve_electrodes(system, tolerance, report, method=method)
         with stage("identities"):
@@ -129,6 +142,11 @@ def compute_lead_field(
             )
             lead_field.gram  # noqa: B018 - computed here, under the chosen number of threads
     return lead_field
+
+
+def skeleton_of(model: "Model", mesh: "Mesh") -> Skeleton:
+    """Return what all models have in common that differ in conductivities or impedance alone."""
+    return build_skeleton(Space(mesh, model.solver.order), electrodes_of(model, mesh))
 
 
 def solve_electrodes(

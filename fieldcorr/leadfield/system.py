@@ -105,14 +105,26 @@ def contact_loads(space: Space, electrodes: Electrodes) -> scipy.sparse.csr_matr
     return scipy.sparse.csr_matrix(entries, shape=(len(electrodes.names), space.n_dofs))
 
 
-def build_system(
-    space: Space,
-    conductivity: NDArray[np.float64],
-    electrodes: Electrodes,
-    *,
-    floating: NDArray[np.bool_] | None = None,
-) -> System:
-    """Assemble the system of a space for conductivities (T, 6) S/m.
+@dataclass(frozen=True, eq=False)
+class Skeleton:
+    """What a system is before conductivities and contact impedances are known.
+
+    ``numbering`` and ``pattern`` belong to the space; ``coarse`` are those of order 1 below a space
+    of order 2, with the ``prolongation`` from there.
+    """
+
+    space: Space
+    floating: NDArray[np.bool_]
+    numbering: Numbering
+    pattern: Pattern
+    coarse: "Skeleton | None" = None
+    prolongation: scipy.sparse.csr_matrix | None = None
+
+
+def build_skeleton(
+    space: Space, electrodes: Electrodes, *, floating: NDArray[np.bool_] | None = None
+) -> Skeleton:
+    """Give the unknowns of a space their numbers and find the pattern of its matrix.
 
     The voltage of electrodes that are ``floating`` (E,) is unknown; by default none is. With the
     uniform-current model there are no held electrodes and the argument is ignored.
@@ -121,23 +133,50 @@ def build_system(
     if floating is None or uniform:
         floating = np.zeros(len(electrodes.names), dtype=bool)
     pinned = not electrodes.is_grounded and (uniform or bool(floating.all()))
+    numbering = number_unknowns(space, electrodes, floating, pinned=pinned)
+    pattern = Pattern.of_elements(numbering.node[space.cell_dofs], numbering.size)
+    if space.order == 1:
+        return Skeleton(space, floating, numbering, pattern)
+    coarse = build_skeleton(Space(space.mesh, 1), electrodes, floating=floating)
+    prolongation = _transfer(space, numbering, coarse.numbering)
+    return Skeleton(space, floating, numbering, pattern, coarse, prolongation)
+
+
+def build_system(
+    space: Space,
+    conductivity: NDArray[np.float64],
+    electrodes: Electrodes,
+    *,
+    floating: NDArray[np.bool_] | None = None,
+) -> System:
+    """Assemble the system of a space for conductivities (T, 6) S/m; see :func:`build_skeleton`."""
+    skeleton = build_skeleton(space, electrodes, floating=floating)
+    return fill_system(skeleton, conductivity, electrodes)
+
+
+def fill_system(
+    skeleton: Skeleton, conductivity: NDArray[np.float64], electrodes: Electrodes
+) -> System:
+    """Assemble the system of a skeleton for conductivities (T, 6) S/m.
+
+    The electrodes are those of the skeleton, but for their impedance.
+    """
+    space = skeleton.space
     tensors = geometry_tensors(space.vertices, space.cells, conductivity)
 
-    def assemble(space: Space) -> tuple[Numbering, scipy.sparse.csr_matrix]:
-        numbering = number_unknowns(space, electrodes, floating, pinned=pinned)
-        pattern = Pattern.of_elements(numbering.node[space.cell_dofs], numbering.size)
-        matrix = pattern.matrix(tensors, stiffness_tensor(space.order))
+    def assemble(part: Skeleton) -> scipy.sparse.csr_matrix:
+        matrix = part.pattern.matrix(tensors, stiffness_tensor(part.space.order))
         if electrodes.model == "impedance":
-            matrix = scipy.sparse.csr_matrix(matrix + _layer_matrix(space, electrodes, numbering))
+            layer = _layer_matrix(part.space, electrodes, part.numbering)
+            matrix = scipy.sparse.csr_matrix(matrix + layer)
             matrix.sort_indices()
-        return numbering, matrix
+        return matrix
 
-    numbering, matrix = assemble(space)
-    prolongation = coarse = None
-    if space.order == 2:
-        coarse_numbers, coarse = assemble(Space(space.mesh, 1))
-        prolongation = _transfer(space, numbering, coarse_numbers)
-    hierarchy = build_hierarchy(matrix, first_prolongation=prolongation, first_coarse=coarse)
+    matrix, numbering = assemble(skeleton), skeleton.numbering
+    coarse = None if skeleton.coarse is None else assemble(skeleton.coarse)
+    hierarchy = build_hierarchy(
+        matrix, first_prolongation=skeleton.prolongation, first_coarse=coarse
+    )
     if electrodes.model == "impedance":
         coupling = _layer_coupling(space, electrodes, numbering)
     else:

@@ -52,7 +52,7 @@ def load_model(path_or_name: str | os.PathLike[str] = DEFAULT_MODEL) -> Model:
     ModelError with the file, the key and the value.
     """
     path = _model_path(path_or_name)
-    return _model_from_text(read_text(path), path)
+    return model_from_text(read_text(path), path)
 
 
 def load_device(path_or_name: str | os.PathLike[str], *, folder: Path | None = None) -> Device:
@@ -102,7 +102,7 @@ def changed_model(model: Model, changes: Mapping[str, Any]) -> Model:
     tables = model.model_dump(mode="json", include=set(ModelFile.model_fields), exclude_none=True)
     for key, value in changes.items():
         _set(tables, key, None if value is None else _plain(key, value))
-    return _model_from_text(dump_toml(tables), model.path)
+    return model_from_text(dump_toml(tables), model.path)
 
 
 def _set(tables: dict[str, Any], key: str, value: Any) -> None:
@@ -131,7 +131,8 @@ def _plain(key: str, value: object) -> Any:
     raise ModelError(f"{key} = {value!r}: must be a number, a text, a list or a table")
 
 
-def _model_from_text(text: str, path: Path) -> Model:
+def model_from_text(text: str, path: Path) -> Model:
+    """Return the model of a file's text; ``path`` is where a device file is looked for."""
     file = _validated(ModelFile, parse_toml(text, path), path)
     try:
         device = load_device(file.array.device, folder=path.parent)

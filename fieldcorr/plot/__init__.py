@@ -12,6 +12,7 @@ fields                  :func:`section`, :func:`sections`, :func:`field_section`
 r                       :func:`heat_map`, :func:`correlations`, :func:`neighbourhoods`,
                         :func:`embedding`; for notebooks :func:`hover_heat_map`, :func:`hover_map`
 accuracy                :func:`mesh_study`, :func:`convergence`
+how sure r is           :func:`spread`, :func:`inputs`, :func:`trust`
 duels                   :func:`regret`, :func:`narrowing`
 ======================  ==========================================================================
 """
@@ -29,6 +30,7 @@ from fieldcorr.plot.hover_view import hover_heat_map, hover_map
 from fieldcorr.plot.scene_view import scene
 from fieldcorr.plot.section_view import field_section, field_sections, section, sections
 from fieldcorr.plot.study_view import convergence, mesh_study
+from fieldcorr.plot.sweep_view import inputs, spread, trust
 from fieldcorr.plot.volume import volume_grid
 
 __all__ = [
@@ -43,6 +45,7 @@ __all__ = [
     "heat_map",
     "hover_heat_map",
     "hover_map",
+    "inputs",
     "mesh_study",
     "narrowing",
     "neighbourhoods",
@@ -51,5 +54,7 @@ __all__ = [
     "scene",
     "section",
     "sections",
+    "spread",
+    "trust",
     "volume_grid",
 ]

@@ -192,16 +192,16 @@ def _draw_contact(
     mark = CONTACT_MARKS[sign]
     line = 1.8 if sign else 0.6
     _add_outline(ax, outline, facecolor=mark.fill, edgecolor=mark.edge, linewidth=line, zorder=2)
-    style = {"fontweight": mark.weight, "zorder": 3}
+    text, weight = name + mark.sign, mark.weight
     if beside:
         ink = INK if sign == 0 else mark.edge
         place = (outline[:, 0].min(), outline[:, 1].mean())
         ax.annotate(
-            name + mark.sign, place, xytext=(5, 0), textcoords="offset points", ha="left",
-            va="center", fontsize=SMALL - 1, color=ink, **style,
+            text, place, xytext=(5, 0), textcoords="offset points", ha="left", va="center",
+            fontsize=SMALL - 1, color=ink, fontweight=weight, zorder=3,
         )  # fmt: skip
     else:
-        ax.add_artist(FittedText(outline, name + mark.sign, color=mark.ink, **style))
+        ax.add_artist(FittedText(outline, text, color=mark.ink, fontweight=weight, zorder=3))
 
 
 def _draw_case(ax: Axes, sign: int) -> None:

@@ -4,20 +4,25 @@ A block is a range of rows of r (where the matrix is stored) with the neighbours
 follows from the embedding and from a few numbers alone, so it can be made anywhere, in any order
 and twice. A small batch makes every block twice, once for r and once for the neighbours: that is
 cheaper than keeping it, as fresh memory costs more than r. A large one leaves each as a file in its
-work folder, and goes on after an interruption with those that it finds.
+work folder, and goes on after an interruption with those that it finds: who made them, this process
+or a worker elsewhere, makes no difference.
 """
 
 import hashlib
 import json
+import socket
+import threading
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from itertools import cycle
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fieldcorr.cluster import Crew
 from fieldcorr.correlation.tiles import (
     correlation_rows,
     largest_neighbours,
@@ -27,7 +32,7 @@ from fieldcorr.correlation.tiles import (
     pack_embedding,
 )
 from fieldcorr.errors import StoreError
-from fieldcorr.files import fsync_folder, write_durably
+from fieldcorr.files import fsync_folder, write_durably, writing
 from fieldcorr.progress import Progress, silent
 from fieldcorr.store.layout import BLOCK_ROWS
 
@@ -111,31 +116,50 @@ def count_neighbours(rows: NDArray[np.float32], start: int, options: Options) ->
     return neighbour_counts(rows, start, threshold=options.threshold, top=options.top_k or None)
 
 
+class _Memory(threading.local):
+    """What rows of r are computed into, for each thread its own."""
+
+    def __init__(self, shape: tuple[int, int]) -> None:
+        # Two in turn: one is still being written when the next is computed.
+        self.turns = cycle([np.empty(shape, dtype=np.float32) for _ in range(2)])
+
+
 class Blocks:
     """All blocks of a store, from unit rows (K, R): first their rows of r, then their neighbours.
 
-    Blocks go into files of ``folder`` when all of them are larger than ``options.memory``. ``key``
-    is what the numbers depend on besides: code and versions. Files with another key are not used.
+    Blocks go into files of ``folder`` when all of them are larger than ``options.memory``, or when
+    a ``crew`` is to make them. ``key`` is what the numbers depend on besides: code and versions.
+    Files with another key are not used.
     """
 
     def __init__(
-        self, embedding: NDArray[np.float64], options: Options, folder: Path, *, key: str = ""
+        self,
+        embedding: NDArray[np.float64],
+        options: Options,
+        folder: Path,
+        *,
+        key: str = "",
+        crew: Crew | None = None,
     ) -> None:
-        self._options = options
+        self._options, self._embedding, self._crew = options, embedding, crew
         self._packed = pack_embedding(embedding)
         self._folder = folder
+        self._code = key
         self._key = _key_of(embedding, options, key)
         self._bounds = bounds(len(embedding), block_rows(len(embedding), options.memory))
-        self._in_files = self._size(len(embedding)) > options.memory
+        self._in_files = crew is not None or self._size(len(embedding)) > options.memory
         # Without a matrix to write, the largest r of a row are found without making the row.
         self._narrow = None
         if options.top_k and not options.matrix:
             self._narrow = narrow_embedding(embedding)
         self._found_blocks: list[Block] = []
         self._counts: list[NDArray[np.int64]] = []
-        # Two in turn: one is still being written when the next is computed.
-        shape = (self._bounds[0][1], len(embedding))
-        self._memory = cycle([np.empty(shape, dtype=np.float32) for _ in range(2)])
+        self._memory = _Memory((self._bounds[0][1], len(embedding)))
+
+    @property
+    def name(self) -> str:
+        """Name of the file with the embedding."""
+        return f"{self._key[:16]}.rows"
 
     def _size(self, count: int) -> int:
         """Return about how many bytes all blocks have."""
@@ -149,6 +173,8 @@ class Blocks:
         stage = "correlation"
         report(stage, 0.0)
         self._remove_others()
+        if self._crew is not None:
+            self._make_elsewhere(self._crew, report)
         for start, stop in self._bounds:
             if self._in_files:
                 block = self._block_in_file(start, stop)
@@ -202,7 +228,26 @@ class Blocks:
 
     def _compute(self, start: int, stop: int) -> NDArray[np.float32]:
         """Compute rows of r into the memory that all blocks share."""
-        return correlation_rows(self._packed, start, stop, out=next(self._memory)[: stop - start])
+        return correlation_rows(
+            self._packed, start, stop, out=next(self._memory.turns)[: stop - start]
+        )
+
+    def _make_elsewhere(self, crew: Crew, report: Progress) -> None:
+        """Let others make the blocks that no file is there for; files are read and checked later.
+
+        What a worker needs is a file, too: nothing but its path goes over the network.
+        """
+        missing = [bound for bound in self._bounds if not self._file(*bound).is_file()]
+        shared = self._folder / self.name
+        write_durably(shared, lambda file: np.save(file, self._embedding))
+        common = str(shared), self._options, self._code
+        tasks = [(*common, *bound) for bound in missing]
+        for _ in crew.results(make_block, tasks, report=partial(report, "blocks")):
+            pass
+
+    def make(self, start: int, stop: int) -> None:
+        """Make one block into its file, unless it is there."""
+        self._block_in_file(start, stop)
 
     def _remove_others(self) -> None:
         """Remove blocks of other inputs and unfinished ones, which would only take room."""
@@ -240,6 +285,30 @@ class Blocks:
             return None
         fresh = self._make(start, start + 1)
         return block if same and block.first_row().equals(fresh) else None
+
+
+def make_block(shared: str, options: Options, code: str, start: int, stop: int) -> None:
+    """Make one block into its file beside the embedding that ``shared`` names: a worker's task."""
+    with writing(Path(shared).parent, StoreError):
+        _shared_blocks(shared, options, code).make(start, stop)
+
+
+@lru_cache(1)
+def _shared_blocks(shared: str, options: Options, code: str) -> Blocks:
+    """Return the blocks of an embedding in a file; laid out once per process."""
+    path = Path(shared)
+    try:
+        with path.open("rb") as file:
+            embedding = np.load(file, allow_pickle=False)
+        blocks = Blocks(embedding, options, path.parent, key=code)
+        if blocks.name != path.name:
+            raise ValueError("it has changed")
+    except DAMAGE as error:
+        raise StoreError(
+            f"{path}: cannot be read on {socket.gethostname()}: {error}; workers need the folder "
+            "of the store under the same path"
+        ) from error
+    return blocks
 
 
 def _key_of(embedding: NDArray[np.float64], options: Options, key: str) -> str:

@@ -42,7 +42,7 @@ MOST_COMPRESSION = 1100
 """Bytes that one stored byte can become: deflate, the best of them, reaches 1032. So the size of a
 file bounds what it can make a reader allocate."""
 
-LEAST = {"E": 2, "K": 1, "R": 1, "N": 1}
+LEAST = {"E": 2, "K": 1, "R": 1, "N": 1, "M": 1}
 
 
 @contextmanager
@@ -75,9 +75,11 @@ class StoreFile(Closing):
         try:
             self.format = self._verified_format()
             groups = {group.path: self._open_group(group) for group in layout.GROUPS}
-            self.families = frozenset(f for f in layout.FAMILIES if _has_family(groups, f))
+            self.families = frozenset(f for f in layout.FAMILIES if self._has(f, groups))
             if ("rows" in self.families) == ("space" in self.families):
                 raise StoreError(f"{path}: needs either /space or /configurations")
+            if "sweep" in self.families and "rows" not in self.families:
+                raise StoreError(f"{path}: has /sweep but no /configurations")
             self.entries = tuple(layout.select(self.families))
             for entry in self.entries:
                 self._datasets[entry.path] = self._open_dataset(groups[entry.group], entry)
@@ -141,12 +143,15 @@ class StoreFile(Closing):
 
     def record(self, name: str) -> Any:
         """Read a JSON record of the provenance, such as "settings" or "error_estimate"."""
-        where = f"/provenance/{name}"
+        return self.parsed(self.text(name), f"/provenance/{name}", layout.RECORDS.get(name, {}))
+
+    def parsed(self, text: str, where: str, form: Any) -> Any:
+        """Return the value of a JSON text, or say that it is none of the form."""
         try:
-            value = json.loads(self.text(name))
+            value = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise StoreError(f"{self.path}: {where} is no JSON: {error}") from error
-        problem = layout.misfit(value, layout.RECORDS.get(name, {}), where)
+        problem = layout.misfit(value, form, where)
         if problem:
             raise StoreError(f"{self.path}: {problem}")
         return value
@@ -193,12 +198,22 @@ class StoreFile(Closing):
             )
         return version
 
+    def _has(self, family: str, groups: Mapping[str, h5py.Group | None]) -> bool:
+        """Tell whether any dataset of a family is there; then all must be."""
+        members = ((groups[e.group], e.name) for e in layout.ENTRIES if e.presence == family)
+        return any(group is not None and self._has_link(group, name) for group, name in members)
+
+    def _has_link(self, group: h5py.Group, name: str) -> bool:
+        """Tell whether a link is there, wherever it may lead."""
+        with hdf5_errors(self.path):
+            return bool(group.id.links.exists(name.encode()))
+
     def _open_group(self, group: Group) -> h5py.Group | None:
         """Open a group of the file itself; None when an optional one is absent."""
         name = group.path.strip("/")
         if not name:
             return self._file
-        if group.presence != "always" and not _has_link(self._file, name):
+        if group.presence != "always" and not self._has_link(self._file, name):
             return None
         opened = self._member(self._file, name)
         if not isinstance(opened, h5py.h5g.GroupID):
@@ -210,7 +225,7 @@ class StoreFile(Closing):
 
         Through HDF5's own identifiers: the convenient layer above them takes twice as long.
         """
-        if not _has_link(parent, name):
+        if not self._has_link(parent, name):
             raise StoreError(f"{self.path}: {name} is missing")
         with hdf5_errors(self.path):
             if parent.id.links.get_info(name.encode()).type != h5py.h5l.TYPE_HARD:
@@ -272,9 +287,11 @@ class StoreFile(Closing):
         with hdf5_errors(self.path):
             attributes = self._file["/neighbourhoods"].attrs
             found = attributes.get_id(name)
-            if found.shape != shape or found.dtype.kind not in "iuf":
-                raise StoreError(f"{self.path}: attribute {name} of /neighbourhoods is no number")
-            return attributes[name]
+            fits = found.shape == shape and found.dtype.kind in "iuf"
+            value = attributes[name] if fits else np.nan
+        if not np.isfinite(value).all():
+            raise StoreError(f"{self.path}: attribute {name} of /neighbourhoods is no number")
+        return value
 
     def _read_digests(self) -> Mapping[str, str]:
         try:
@@ -317,17 +334,6 @@ def open_file(path: Path) -> h5py.File:
             return h5py.File(path, "r")
         except OSError:
             return h5py.File(path, "r", locking=False)
-
-
-def _has_family(groups: Mapping[str, h5py.Group | None], family: str) -> bool:
-    """Tell whether any dataset of a family is there; then all must be."""
-    members = (e for e in layout.ENTRIES if e.presence == family)
-    return any((group := groups[e.group]) is not None and _has_link(group, e.name) for e in members)
-
-
-def _has_link(group: h5py.Group, name: str) -> bool:
-    """Tell whether a link is there, wherever it may lead."""
-    return bool(group.id.links.exists(name.encode()))
 
 
 @cache

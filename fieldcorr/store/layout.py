@@ -86,7 +86,7 @@ class Entry:
         return self.path.rpartition("/")[2]
 
 
-_ROWS, _SPACE = "rows", "space"
+_ROWS, _SPACE, _COMPANION, _SWEEP = "rows", "space", "companion", "sweep"
 
 GROUPS: tuple[Group, ...] = (
     Group("/", attributes=("fieldcorr-format", "fieldcorr-status")),
@@ -102,6 +102,7 @@ GROUPS: tuple[Group, ...] = (
         presence="rows",
         attributes=("shape", "threshold", "top-k"),
     ),
+    Group("/sweep", presence="sweep"),
     Group("/provenance"),
 )
 
@@ -114,6 +115,24 @@ ENTRIES: tuple[Entry, ...] = (
     Entry("/leadfield/potential", "<f8", ("E", "N"), "V/A", "lead fields at the sample points"),
     Entry("/leadfield/gram", "<f8", ("E", "E"), "", "Gram matrix of the compared measure"),
     Entry("/leadfield/admittance", "<f8", ("E", "E"), "S", "contact currents per contact voltage"),
+    Entry(
+        "/leadfield/companion_gram",
+        "<f8",
+        ("E", "E"),
+        "",
+        "gram on the companion mesh",
+        _COMPANION,
+        since="1.1",
+    ),
+    Entry(
+        "/leadfield/companion_admittance",
+        "<f8",
+        ("E", "E"),
+        "S",
+        "admittance on the companion mesh",
+        _COMPANION,
+        since="1.1",
+    ),
     Entry("/leadfield/nodal", "<f4", ("E", "D"), "V/A", "lead fields at all nodes", "mesh"),
     Entry("/mesh/points", "<f8", ("P", "3"), "m", "vertices", "mesh"),
     Entry("/mesh/cells", "<i4", ("T", "4"), "1", "vertices of the tetrahedra", "mesh"),
@@ -131,6 +150,19 @@ ENTRIES: tuple[Entry, ...] = (
         "/neighbourhoods/indices", "<i8", ("Q",), "1", "neighbours, ascending", _ROWS, streamed=True
     ),
     Entry("/neighbourhoods/data", "<f4", ("Q",), "1", "r of each neighbour", _ROWS, streamed=True),
+    Entry("/sweep/gram", "<f8", ("M", "E", "E"), "", "gram of each sample", _SWEEP, since="1.1"),
+    Entry(
+        "/sweep/admittance",
+        "<f8",
+        ("M", "E", "E"),
+        "S",
+        "admittance of each sample",
+        _SWEEP,
+        since="1.1",
+    ),
+    Entry("/sweep/weight", "<f8", ("M",), "1", "of each sample; sums to 1", _SWEEP, since="1.1"),
+    Entry("/sweep/drive", TEXT, ("M",), "", "JSON: drive of each sample", _SWEEP, since="1.1"),
+    Entry("/sweep/values", TEXT, ("M",), "", "JSON: what was varied", _SWEEP, since="1.1"),
     Entry("/provenance/model", TEXT, (), "", "text of the model file"),
     Entry("/provenance/device", TEXT, (), "", "JSON: the device, contact by contact"),
     Entry("/provenance/origin", TEXT, (), "", "JSON: hashes of model and meshes, versions"),
@@ -170,9 +202,10 @@ RECORDS: Mapping[str, Any] = {
 """Form of the JSON texts of /provenance: a dict names the keys that must be there, a list of one
 the form of every item, a tuple several forms of which one must fit."""
 
-FAMILIES = ("area", "matrix", "mesh", "rows", "space")
+FAMILIES = ("area", "companion", "matrix", "mesh", "rows", "space", "sweep")
 """Datasets of a family are all present or all absent: a slim store has no "mesh". Configurations
-are listed in "rows" or defined by "space": a store has one of the two."""
+are listed in "rows" or defined by "space": a store has one of the two. With "sweep", r is the mean
+over samples of what is not known exactly."""
 
 
 def select(families: Iterable[str]) -> Iterator[Entry]:

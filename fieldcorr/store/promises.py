@@ -29,7 +29,14 @@ ROUNDING = 2.0**-23
 WHOLE_TOLERANCE = 4 * ROUNDING
 """Of r of configurations that are not listed: their norms are kept in float32 as well."""
 
+SWEEP_TOLERANCE = 1.01e-5
+"""Of a mean over samples: its embedding is compressed to 1e-5."""
+
+SWEEP_ROUNDING = 1e-6
+"""Relative, of the matrices of samples: they are solved to 1e-5 only, which leaves about 1e-7."""
+
 SAMPLED_ROWS = 512
+SWEEP_ROWS = 8
 WHOLE_ROWS = 8
 SAMPLED_POINTS = 512
 
@@ -107,13 +114,37 @@ def check_embedding(store: Store) -> Problems:
     wrong = np.flatnonzero(np.abs(np.einsum("kr,kr->k", embedding, embedding) - 1.0) > 1e-12)
     if wrong.size:
         yield "/correlation/embedding", f"row {wrong[0]} is not a unit vector"
+    rows = _sample(len(store), SAMPLED_ROWS)
+    if store.has_sweep:
+        yield from _check_mean(store, rows[:: max(1, len(rows) // SWEEP_ROWS)])
+        return
     if store.record("settings")["measure"]["kind"] == "magnitude":
         return
-    rows = _sample(len(store), SAMPLED_ROWS)
     want = _correlation(store.current[rows], store.gram)
     worst = float(np.abs(embedding[rows] @ embedding[rows].T - want).max())
     if not worst <= TOLERANCE:
         yield "/correlation/embedding", f"is {worst:.1e} from the Gram matrix's r"
+
+
+def _check_mean(store: Store, rows: NDArray[np.int64]) -> Problems:
+    """Compare some rows with the mean over the samples, which the embedding was compressed from."""
+    embedding = store.embedding
+    worst = max(
+        float(np.abs(embedding @ embedding[row] - store.ensemble.mean(int(row))).max())
+        for row in rows
+    )
+    if not worst <= SWEEP_TOLERANCE:
+        yield "/correlation/embedding", f"is {worst:.1e} from the mean of r over /sweep"
+
+
+def check_circuits(store: Store) -> Problems:
+    """Gram matrices and admittances of the companion mesh and of samples are such matrices."""
+    names = [name for name in ("gram", "admittance") if "companion" in store.families]
+    for name in (f"/leadfield/companion_{name}" for name in names):
+        yield from _symmetric_positive(name, store.array(name))
+    for name in ("/sweep/gram", "/sweep/admittance") if store.has_sweep else ():
+        for matrix in store.array(name):
+            yield from _symmetric_positive(name, matrix, SWEEP_ROUNDING)
 
 
 def check_fields(store: Store) -> Problems:
@@ -165,6 +196,7 @@ EVERY_STORE: Mapping[str, Callable[[Store], Problems]] = {
     "provenance": check_provenance,
     "contacts": check_contacts,
     "lead field": check_lead_field,
+    "circuits": check_circuits,
     "fields": check_fields,
 }
 
@@ -235,14 +267,14 @@ def _finite(store: Store, name: str) -> Problems:
         yield name, "has a value that is not finite"
 
 
-def _symmetric_positive(name: str, matrix: Floats) -> Problems:
+def _symmetric_positive(name: str, matrix: Floats, tolerance: float = TOLERANCE) -> Problems:
     if not np.isfinite(matrix).all():
         yield name, "has a value that is not finite"
         return
     scale = np.abs(matrix).max()
-    if np.abs(matrix - matrix.T).max() > TOLERANCE * scale:
+    if np.abs(matrix - matrix.T).max() > tolerance * scale:
         yield name, "is not symmetric"
-    elif np.linalg.eigvalsh(0.5 * (matrix + matrix.T)).min() < -TOLERANCE * scale:
+    elif np.linalg.eigvalsh(0.5 * (matrix + matrix.T)).min() < -tolerance * scale:
         yield name, "has a negative eigenvalue"
 
 

@@ -21,13 +21,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fieldcorr.correlation.numbers import whole_number
+from fieldcorr.correlation.numbers import real_number, whole_number
 from fieldcorr.errors import ConfigurationError, StoreError
 from fieldcorr.store.file import StoreFile
+from fieldcorr.store.layout import RECORDS
 from fieldcorr.store.lazy import LazyRows
 
 if TYPE_CHECKING:
     from fieldcorr.configurations.space import ProductSpace
+    from fieldcorr.correlation.ensemble import Ensemble
+    from fieldcorr.correlation.error_bars import ErrorBars
     from fieldcorr.correlation.sources import CorrelationSource
     from fieldcorr.correlation.tiles import PackedEmbedding
     from fieldcorr.correlation.whole import WholeSource
@@ -41,6 +44,7 @@ WHOLE_ROWS = 4
 """... of configurations that are not listed."""
 
 _IDENTITY = ("/contacts/name", "/configurations/polarity", "/correlation/embedding")
+_SWEEP_IDENTITY = ("/sweep/gram", "/sweep/admittance", "/sweep/weight", "/sweep/drive")
 _WHOLE_IDENTITY = (
     "/contacts/name",
     "/space/allowed",
@@ -103,18 +107,24 @@ class Store(StoreFile):
         return "mesh" in self.families
 
     @property
+    def has_sweep(self) -> bool:
+        """Whether r is the mean over the samples of a sweep, which are stored too."""
+        return "sweep" in self.families
+
+    @property
     def nnz(self) -> int:
         """Number of stored neighbours, over all rows."""
         return 0 if self.is_whole else self.size("Q")
 
     @cached_property
     def hash(self) -> str:
-        """Sha256 of what a duel depends on: contacts, configurations and embedding.
+        """Sha256 of what a duel depends on: contacts, configurations, embedding and samples.
 
         Made from the recorded digests, which are compared with the data when that is read. Where
         configurations are not listed: contacts, space, matrices of the contacts, drive.
         """
-        names = _WHOLE_IDENTITY if self.is_whole else _IDENTITY
+        names: tuple[str, ...] = _WHOLE_IDENTITY if self.is_whole else _IDENTITY
+        names += _SWEEP_IDENTITY if self.has_sweep else ()
         parts = [self.digests.get(name, "") for name in names]
         if self.is_whole:
             parts.append(json.dumps(self.record("settings")["drive"], sort_keys=True))
@@ -193,6 +203,69 @@ class Store(StoreFile):
         """(E, E) S."""
         return self.array("/leadfield/admittance")
 
+    @cached_property
+    def impedances(self) -> NDArray[np.float64]:
+        """(E, E) ohm between every two contacts while all others float.
+
+        At the rims of the contacts the admittance of a mesh is too large by an error that halves
+        with the sizes there. Where there is a companion mesh, of doubled sizes, its part is taken
+        away: 2 Y - Y of the companion.
+        """
+        from fieldcorr.drive import bipole_impedances
+
+        admittance = self.admittance
+        if "companion" in self.families:
+            admittance = 2.0 * admittance - self.array("/leadfield/companion_admittance")
+        return bipole_impedances(admittance)
+
+    def _bipole_range(self) -> list[float]:
+        """Return the least and the largest impedance of two contacts, ohm."""
+        pairs = self.impedances[np.triu_indices(len(self.contact_names), 1)]
+        return [float(pairs.min()), float(pairs.max())]
+
+    @cached_property
+    def ensemble(self) -> "Ensemble":
+        """The samples of the sweep that r is the mean of."""
+        from fieldcorr.correlation.ensemble import Ensemble
+        from fieldcorr.correlation.whole import Circuit
+
+        if not self.has_sweep:
+            raise StoreError(
+                f"{self.path}: has no samples of what is not known exactly: "
+                '"fieldcorr precompute --sweep" makes a store that has'
+            )
+        texts = self._texts("/sweep/drive")
+        form = RECORDS["settings"]["drive"]
+        drives = [self.parsed(text, "/sweep/drive", form) for text in texts]
+        gram, admittance = (self.array(f"/sweep/{name}") for name in ("gram", "admittance"))
+        parts = zip(gram, admittance, drives, strict=True)
+        circuits = [Circuit(g, y, **drive) for g, y, drive in parts]
+        return Ensemble(self.polarity, circuits, self._sample_weights())
+
+    def _sample_weights(self) -> NDArray[np.float64]:
+        weight = self.array("/sweep/weight")
+        if not ((weight >= 0.0).all() and abs(float(weight.sum()) - 1.0) < 1e-9):
+            raise StoreError(f"{self.path}: /sweep/weight is not positive with a sum of 1")
+        return weight
+
+    @cached_property
+    def _error_bars(self) -> "ErrorBars":
+        from fieldcorr.correlation.ensemble import Ensemble
+        from fieldcorr.correlation.error_bars import ErrorBars
+        from fieldcorr.correlation.whole import Circuit
+
+        if "companion" not in self.families:
+            raise StoreError(
+                f"{self.path}: has no error bars of r: it was made without a companion mesh, "
+                "without an estimate, for the measure |E|, or by a version that kept none"
+            )
+        if self.is_whole:
+            raise StoreError(f"{self.path}: error bars of r need configurations that are listed")
+        drive = self.record("settings")["drive"]
+        companion = (self.array(f"/leadfield/companion_{n}") for n in ("gram", "admittance"))
+        circuits = [Circuit(*pair, **drive) for pair in ((self.gram, self.admittance), companion)]
+        return ErrorBars(*Ensemble(self.polarity, circuits, np.full(2, 0.5)).embeddings)
+
     # -- configurations ---------------------------------------------------------------------------
 
     @cached_property
@@ -269,15 +342,39 @@ class Store(StoreFile):
             )
         return r
 
+    def r_error(self, i: int) -> NDArray[np.float32]:
+        """Return the discretisation error bars of r of configuration i with everyone, (K,).
+
+        They say how far the mesh may have moved r of the model as it is, and nothing about what is
+        not known of the patient: that is :meth:`r_spread`.
+        """
+        return self._error_bars.row(self.checked_row(i)).astype(np.float32)
+
+    def r_spread(self, i: int) -> NDArray[np.float32]:
+        """Return the standard deviation of r of configuration i over the sweep's samples, (K,)."""
+        return self.ensemble.spread(self.checked_row(i)).astype(np.float32)
+
     def neighbours(
-        self, i: int, *, top: int | None = None
+        self, i: int, *, top: int | None = None, sure: float | None = None
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Return the neighbours of configuration i, ascending, and their r.
 
         Those that are stored; where configurations are not listed, all with r > 0. With ``top``
-        only so many, those of largest r.
+        only so many, those of largest r. With ``sure`` only those whose r is above the store's
+        threshold with at least that probability, over the samples of the store's sweep.
         """
-        number = self.checked_row(i)
+        indices, r = self._neighbours(self.checked_row(i), top)
+        if sure is None:
+            return indices, r
+        share = real_number(sure, f"{self.path}: sure", ConfigurationError)
+        if not 0.0 <= share <= 1.0:
+            raise ConfigurationError(f"{self.path}: sure = {share:g}: must be between 0 and 1")
+        kept = self.ensemble.above(i, self.threshold)[indices] >= share - 1e-12
+        return indices[kept], r[kept]
+
+    def _neighbours(
+        self, number: int, top: int | None
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         if not self.is_whole:
             indices, r = self.neighbour_rows(number, number + 1)
         elif top is None:
@@ -345,15 +442,22 @@ class Store(StoreFile):
                 return self.source.whole.nearest(polarity, count)
         if self.is_whole:
             return self.source.nearest(number, count)
-        r = self.row(number) if number >= 0 else self._r_of(self.currents_of(configuration))
+        r = self.row(number) if number >= 0 else self._r_of(configuration)
         order = np.argsort(-r, kind="stable")
         best = order[order != number][:count]
         return best, r[best]
 
-    def _r_of(self, current: NDArray[np.float64]) -> NDArray[np.float32]:
-        """Return r of contact currents (E,) with every row, from the Gram matrix."""
+    def _r_of(self, configuration: int | str) -> NDArray[np.float32]:
+        """Return r of a configuration that is no row with every row, from the Gram matrix."""
         if self.record("settings")["measure"]["kind"] == "magnitude":
             raise ConfigurationError(f"{self.path}: r of |E| is known for the rows of a store only")
+        if self.has_sweep:
+            from fieldcorr.configurations.text import parse_configuration
+
+            polarity = parse_configuration(str(configuration), self.contact_names)
+            rows = self.ensemble.rows_of(polarity)
+            return np.asarray(self.ensemble.weight @ rows, dtype=np.float32)
+        current = self.currents_of(configuration)
         every, lead = self.current, self.gram @ current
         norms = np.sqrt(np.einsum("ke,ef,kf->k", every, self.gram, every) * (current @ lead))
         return np.asarray(np.clip(every @ lead / norms, -1.0, 1.0), dtype=np.float32)
@@ -417,6 +521,8 @@ class Store(StoreFile):
             "measure": settings["measure"],
             "drive": settings["drive"],
             "region": settings["region"],
+            "sweep": settings.get("sweep"),
+            "bipole_ohm": self._bipole_range(),
             "matrix": self.has_matrix,
             "fields": self.has_fields,
             "table_bytes": self.source.whole.table_bytes if self.is_whole else 0,

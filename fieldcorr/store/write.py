@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldcorr._parallel import threads as kernel_threads
+from fieldcorr.cluster import Crew
 from fieldcorr.errors import StoreError
 from fieldcorr.files import QuietFile, writing
 from fieldcorr.progress import Progress, silent
@@ -39,6 +40,7 @@ def write_store(
     options: Options | None = None,
     key: str = "",
     run: Callable[[], Mapping[str, Any]] = dict,
+    crew: Crew | None = None,
     progress: Progress = silent,
 ) -> None:
     """Build the store in its locked work folder and give it its name.
@@ -46,7 +48,8 @@ def write_store(
     ``values`` holds every dataset that is neither streamed nor made here; without an embedding,
     configurations are not listed and nothing is streamed. ``key`` is the code and
     versions that compute r: blocks that were left by others are made again. ``run`` is called at
-    the end for the record of this run, the only bytes that differ between runs.
+    the end for the record of this run, the only bytes that differ between runs. ``crew`` makes the
+    blocks of rows where it works.
     """
     chosen = options or Options()
     embedding = values.get("/correlation/embedding")
@@ -54,7 +57,7 @@ def write_store(
         blocks = None
         if embedding is not None:
             rows = np.ascontiguousarray(embedding, dtype=np.float64)
-            blocks = Blocks(rows, chosen, folder.path, key=key)
+            blocks = Blocks(rows, chosen, folder.path, key=key, crew=crew)
         folder.draft.unlink(missing_ok=True)
         with QuietFile(folder.draft) as disk:
             # No cache of chunks: they are written whole, and would only be copied once more.

@@ -23,7 +23,7 @@ try:
     import uvicorn
     from starlette.applications import Starlette
     from starlette.concurrency import run_in_threadpool
-    from starlette.requests import Request
+    from starlette.requests import ClientDisconnect, Request
     from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
     from starlette.routing import Route
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -39,6 +39,7 @@ LOOPBACK = "127.0.0.1"
 MOST_BYTES = 16_384
 """Of what a page may send at once."""
 MOST_TEXT = 2_000
+MOST_NUMBER = 1e300
 BACKLOG = 1024
 FILES = {
     "page.css": "text/css",
@@ -201,12 +202,14 @@ class SessionPage:
 
 async def _body(request: Request) -> Any:
     data = b""
-    async for part in request.stream():
-        data += part
-        if len(data) > MOST_BYTES:
-            raise Refused(413, f"more than {MOST_BYTES} bytes")
     try:
+        async for part in request.stream():
+            data += part
+            if len(data) > MOST_BYTES:
+                raise Refused(413, f"more than {MOST_BYTES} bytes")
         return json.loads(data)
+    except ClientDisconnect as error:
+        raise Refused(400, "cut before its end") from error
     except (ValueError, RecursionError) as error:
         raise Refused(400, "this is no JSON") from error
 
@@ -222,8 +225,7 @@ def _command(said: Any) -> tuple[Command, int]:
     if not isinstance(words, list) or not all(_is_text(word) for word in words):
         raise Refused(400, "words: short texts are needed")
     if not isinstance(meta, dict) or not all(
-        _is_text(key) and (_is_text(value) or type(value) in (int, float))
-        for key, value in meta.items()
+        _is_text(key) and (_is_text(value) or _is_number(value)) for key, value in meta.items()
     ):
         raise Refused(400, "meta: short texts and numbers are needed")
     return Command(str(verb), tuple(words), meta), lines
@@ -233,6 +235,11 @@ def _is_text(value: Any) -> bool:
     if not isinstance(value, str) or len(value) > MOST_TEXT:
         return False
     return not any("\ud800" <= letter <= "\udfff" for letter in value)
+
+
+def _is_number(value: Any) -> bool:
+    """Tell whether a value is a number that a journal can keep, neither infinite nor NaN."""
+    return type(value) in (int, float) and abs(value) < MOST_NUMBER
 
 
 def open_port(port: int) -> socket.socket:

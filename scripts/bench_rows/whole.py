@@ -4,6 +4,8 @@ The peer is reading once, in order, the bytes that the operation reads; a networ
 conductances and random lead fields stand for the bundled array, whose numbers cost the same.
 """
 
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,7 +36,11 @@ def rows() -> list[Row]:
     search = _task("fieldcorr", "search", repeat=2, k=MANY)
     peer = _task("scikit-learn kneighbors", "search_sklearn", repeat=2, k=MANY)
     subject = f"{TOP} nearest of {SEARCHED} among {MANY}, 1 thread"
-    return [*result, Row(subject, search, (peer,), 2.5, long=True)]
+    result.append(Row(subject, search, (peer,), 2.5, long=True))
+    shared = _task("fieldcorr, 2 dask workers", "store_neighbours", repeat=1, k=MANY, dask="local")
+    alone = _task("fieldcorr, 1 process", "store_neighbours", repeat=1, k=MANY, dask="")
+    subject = f"{TOP} nearest of {MANY} among {MANY} to disk, processor seconds"
+    return [*result, Row(subject, shared, (alone,), 1 / 1.15, long=True)]
 
 
 def _task(name: str, prepare: str, repeat: int = 5, **arguments: object) -> Task:
@@ -132,6 +138,27 @@ def search(k: int) -> Measured:
         _, _, r = largest_neighbours(embedding, 0, SEARCHED, top=TOP, threshold=-1.0)
         return {"least": float(r.min())}
 
+    return run
+
+
+def store_neighbours(k: int, dask: str) -> Measured:
+    """Make all blocks of a store into files, here or by two workers, who start and end with it."""
+    from fieldcorr.cluster import workers
+    from fieldcorr.store.blocks import Blocks, Options
+
+    z, options = unit_rows(k, RANK), Options(top_k=TOP, matrix=False)
+
+    def run(rows: int = k) -> dict[str, float]:
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            workers(dask or None, count=2) as crew,
+        ):
+            blocks = Blocks(z[:rows], options, Path(folder), crew=crew if dask else None)
+            for _ in blocks.rows():
+                pass
+            return {"r": float(sum(r.sum(dtype=np.float64) for _, r in blocks.neighbours()))}
+
+    run(1024)
     return run
 
 

@@ -8,6 +8,7 @@ result was seen.
 
 import argparse
 import csv
+import math
 import os
 import sys
 import time
@@ -79,11 +80,14 @@ class Block:
 
 
 def campaign(sessions: int) -> Iterator[Block]:
-    """Yield every block, in rounds: whenever it is stopped, everything has come about as far."""
+    """Yield every block: the main table, then the rest, each in rounds for all worlds."""
     both = "BayesDuel", "CorrDuel"
-    for turn, first in enumerate(range(0, sessions, BLOCK)):
-        for world, engine in product(WORLDS, ENGINES):
+    firsts = range(0, sessions, BLOCK)
+    others = [world for world in WORLDS if world != "roots"]
+    for worlds in (others, ["roots"]):
+        for first, world, engine in product(firsts, worlds, ENGINES):
             yield Block("regret", world, engine, "plain", first)
+    for turn, first in enumerate(firsts):
         if turn % 2 == 0:
             yield from _about_raters(first // 2, both)
             for world in CORE:
@@ -137,9 +141,14 @@ def play_block(block: Block) -> Block:
 
 
 def coverage(engine: BayesDuel, utility: NDArray[np.float64]) -> dict[str, float]:
-    """Return how often 90 % intervals hold the utility, of all arms and of those in the set."""
+    """Return how often 90 % intervals hold the utility, of all arms and of those in the set.
+
+    Duels tell a utility in units of their noise, so both are compared in these.
+    """
     mean, sd = engine.posterior()
-    inside = np.abs(utility - utility.mean() - mean) <= 1.645 * sd
+    truth = (utility - utility.mean()) / (math.sqrt(2.0) * Rater().noise)
+    learnt = engine.raters[""]["noise"]
+    inside = np.abs(truth - mean / learnt) <= 1.645 * sd / learnt
     return {
         "covered": float(inside.mean()),
         "covered set": float(inside[engine.survivors.arm].mean()),
@@ -155,17 +164,19 @@ def _watched(block: Block, world: World, rater: Rater, trial: int) -> dict[str, 
     player = Player(block.engine, block.engine, settings=settings)
     horizon = STEPS[-1] if stopping else STEPS[1]
     engine: Engine = player.engine(world.source(), horizon=horizon, seed=key)
-    called, verdict = 0, ""
+    called, verdict, to_go = 0, "", math.nan
     while not engine.done and not (called and rater.habit != "honest"):
         i, j = engine.ask()
         engine.answer(rater.answer(utility[i], utility[j], key, engine.answers))
         if not stopping and not called and engine.answers >= LEAST:
             verdict = engine.rater.verdict or ""
             called = engine.answers if verdict else 0
+        if stopping and engine.answers == HALF[0]:
+            to_go = engine.outlook["answers_to_go"]
         if rater.habit != "honest" and engine.answers >= CALLED:
             break
     regret = _kernels.regret(utility, int(np.argmax(utility)), engine.best, rater.noise)
-    row = {"trial": trial, "t": engine.answers, "regret": float(regret)}
+    row = {"trial": trial, "t": engine.answers, "regret": float(regret), "to go": to_go}
     return row | {"called": called, "verdict": verdict, "repeated": engine.rater.repeated}
 
 
@@ -195,7 +206,9 @@ def main() -> None:
     parser.add_argument("--sessions", type=int, default=200, help="per world and engine")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--minutes", type=float, default=1e9, help="begin no block after these")
-    parser.add_argument("--only", nargs="*", default=[], help="names of engines or parts")
+    parser.add_argument("--share", type=int, nargs=2, default=(0, 1), metavar=("K", "N"),
+                        help="play every N-th block from the K-th on, beside others")  # fmt: skip
+    parser.add_argument("--only", nargs="*", default=[], help="names of engines and of parts")
     parser.add_argument("--show", choices=TABLES, help="only print a table of what is finished")
     parser.add_argument("--draw", action="store_true", help="only draw what is finished")
     options = parser.parse_args()
@@ -204,12 +217,15 @@ def main() -> None:
         return
     if not options.draw:
         make_stores()
+        engines = {name for name in options.only if name in ENGINES}
+        parts = {*options.only} - engines
         chosen = [
             block
             for block in campaign(options.sessions)
-            if not options.only or {block.engine, block.part} & set(options.only)
+            if (not engines or block.engine in engines) and (not parts or block.part in parts)
         ]
-        play_all(chosen, options.processes, 60.0 * options.minutes)
+        first, every = options.share
+        play_all(chosen[first::every], options.processes, 60.0 * options.minutes)
     draw()
 
 
@@ -223,9 +239,20 @@ def make_stores() -> None:
 
 
 def play_all(blocks: list[Block], processes: int, seconds: float) -> None:
-    """Play the blocks that have no results yet."""
+    """Play the blocks that have no results yet; one process is this one."""
     missing = [block for block in blocks if not block.path.exists()]
     end, begun = time.monotonic() + seconds, time.monotonic()
+
+    def report(done: int, block: Block) -> None:
+        spent, path = time.monotonic() - begun, block.path.relative_to(RESULTS)
+        print(f"[{spent:6.0f} s] {done} of {len(missing)}: {path}", file=sys.stderr)
+
+    if processes == 1:
+        for done, block in enumerate(missing, start=1):
+            if time.monotonic() > end:
+                return
+            report(done, play_block(block))
+        return
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         running: set[Future[Block]] = set()
         for done, block in enumerate(missing):
@@ -235,9 +262,7 @@ def play_all(blocks: list[Block], processes: int, seconds: float) -> None:
             if len(running) >= 2 * processes:
                 finished, running = wait(running, return_when=FIRST_COMPLETED)
                 for future in finished:
-                    path = future.result().path.relative_to(RESULTS)
-                    spent = time.monotonic() - begun
-                    print(f"[{spent:6.0f} s] {done} of {len(missing)}: {path}", file=sys.stderr)
+                    report(done, future.result())
         for future in running:
             future.result()
 

@@ -92,10 +92,21 @@ def calibration_table() -> str:
         line.append(f"{len(met)} of {len(ends)}")
         line.append(f"{100 * np.mean(held):.0f} %" if met else "")
         line.append(f"{np.median([int(row['t']) for row in met]):.0f}" if met else "")
+        line.append(_foretold(met))
         lines.append(line)
     heading = ["world", "all arms, T = 100", "set", "all arms, T = 400", "set"]
     heading += ["regret at 100, expected / true", "stopped", "rule held", "answers, median"]
-    return table(heading, lines)
+    return table([*heading, f"to go at {HALF[0]}, foretold / true"], lines)
+
+
+def _foretold(ends: list[dict[str, Any]]) -> str:
+    """Return the medians of how many answers were said to be left, and were, after the first 50."""
+    later = [row for row in ends if int(row["t"]) > HALF[0]]
+    if not later:
+        return ""
+    said = np.median([float(row["to go"]) for row in later])
+    true = np.median([int(row["t"]) - HALF[0] for row in later])
+    return f"{said:.0f} / {true:.0f}"
 
 
 def called_table() -> str:
@@ -175,6 +186,8 @@ def _draw_measures() -> Any:
                 figure(found.get((world, engine, "plain", measure), []), "regret", HALF[-1])
                 for world in worlds
             ]
+            if not any(count for _, _, count in values):
+                continue
             style = {"color": series(k)["color"], "linestyle": "none", "capsize": 2}
             ax.errorbar(
                 np.arange(len(worlds)) + 0.15 * (k - 1) + (0.05 if engine == "CorrDuel" else 0.0),

@@ -78,6 +78,18 @@ def test_every_algorithm_has_sessions(tmp_path: Path, name: str) -> None:
         assert not isinstance(again.engine, RUCB) or again.engine.update == "corr"
 
 
+@pytest.mark.parametrize(
+    ("settings", "kind"),
+    [({}, "BayesDuel"), ({"chain": True}, "BayesDuel"), ({"delta": 0.8}, "CorrDuel"),
+     ({"floor": 0.02}, "CorrDuel")],
+)  # fmt: skip
+def test_a_session_learns_unless_a_setting_is_of_corrduel(
+    tmp_path: Path, settings: dict[str, Any], kind: str
+) -> None:
+    with Session.new(tmp_path / "a.journal", MATRIX, horizon=20, settings=settings) as session:
+        assert type(session.engine).__name__ == kind
+
+
 def test_the_journal_can_be_read_by_people_and_by_json(lines: list[bytes]) -> None:
     records = [json.loads(line) for line in lines]
     assert records[0]["format"] == "fieldcorr-journal 1"

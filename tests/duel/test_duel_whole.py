@@ -1,7 +1,6 @@
 """CorrDuel where arms are too many to list: a dense tally by definition gives the same session."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,19 +19,7 @@ from fieldcorr.duel import _kernels as duel_kernels
 from fieldcorr.duel import _whole_kernels as kernels
 from fieldcorr.errors import DuelError
 from fieldcorr.store import open_store
-from tests.correlation.circuits import circuit, everything
 from tests.store.synthetic import make_store, values, whole_values
-
-CONTACTS = 8
-
-
-@pytest.fixture(scope="module", params=["voltage", "current"])
-def source(request: pytest.FixtureRequest) -> Iterator[WholeSource]:
-    """Return 6050 arms, in many blocks and three chunks."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fieldcorr.configurations.space.BLOCK_LEAVES", 27)
-        made = everything(CONTACTS, circuit(CONTACTS, 11, request.param))
-        yield WholeSource(made.whole, fingerprint=lambda: "whole")
 
 
 class Dense:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fieldcorr.errors import ModelError
 from fieldcorr.model import Model, bundled_models, load_model
 from fieldcorr.model._toml import dump_toml
-from fieldcorr.model.load import _model_from_text
+from fieldcorr.model.load import model_from_text
 
 TEXT = bundled_models()["lumbosacral-565"].read_text(encoding="utf-8")
 
@@ -181,7 +181,7 @@ def test_damaged_file_loads_or_gives_one_line(start: int, length: int, inserted:
     path = Path("damaged.toml")
     message = "damaged.toml: none"
     try:
-        _model_from_text(damaged, path)
+        model_from_text(damaged, path)
     except ModelError as error:
         message = str(error)
     assert message.isprintable()

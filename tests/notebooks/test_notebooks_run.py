@@ -34,13 +34,14 @@ def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     changed.undo()
 
 
-def test_all_five_are_there() -> None:
+def test_all_six_are_there() -> None:
     assert [path.stem for path in NOTEBOOKS] == [
         "01_fields",
         "02_correlation",
         "03_duel",
         "04_verification",
         "05_your_patient",
+        "06_how_sure",
     ]
 
 

@@ -1,5 +1,6 @@
 """Whole trials in one kernel against the engines, step by step; worlds; results."""
 
+import pickle
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,11 +14,11 @@ from hypothesis import strategies as st
 from fieldcorr.duel import DuelOptions, UpdatePolicy
 from fieldcorr.duel.simulate import BASELINES, PRINTED, Experiment, Player, Sessions, simulate
 from fieldcorr.duel.trials import Rater
-from fieldcorr.duel.worlds import ElectrodeSpace, Grid, Kind, World, utilities
+from fieldcorr.duel.worlds import ElectrodeSpace, Grid, Kind, WholeSpace, World, utilities
 from fieldcorr.errors import DuelError
 from fieldcorr.store import open_store
 from tests.duel.support import embedding
-from tests.store.synthetic import make_store, values
+from tests.store.synthetic import make_store, values, whole_values
 
 NOISE, SEED, TRIALS, HORIZON = 0.5, 11, 6, 70
 WORLDS: dict[str, World] = {
@@ -218,3 +219,27 @@ def test_wrong_players_and_worlds_are_named() -> None:
         Grid(side=1)
     with pytest.raises(DuelError, match="'cubic' is not one of"):
         ElectrodeSpace(embedding(5), "cubic")  # type: ignore[arg-type]
+
+
+@pytest.mark.slow
+def test_a_space_that_is_not_listed_is_played_on(tmp_path: Path) -> None:
+    """The same utilities and questions as on the listed space: only the path to r differs."""
+    paths = make_store(tmp_path / "a.h5", values()), make_store(tmp_path / "b.h5", whole_values())
+    with open_store(paths[0]) as listed, open_store(paths[1]) as whole:
+        world = WholeSpace(whole)
+        utility = world.utility(np.random.default_rng(3))
+        z = whole.source.whole.unit_rows(listed.polarity[:])
+        theta = np.random.default_rng(3).standard_normal(z.shape[1])
+        want = z @ theta
+        np.testing.assert_allclose(utility, (want - want.mean()) / want.std(), atol=1e-6)
+        players = [Player("CorrDuel", "CorrDuel"), Player("BayesDuel", "BayesDuel")]
+        experiment = simulate(world, players, trials=2, horizon=60, seed=1)
+        again = simulate(pickle.loads(pickle.dumps(world)), players, trials=2, horizon=60, seed=1)
+        for one, other in zip(experiment.outcomes, again.outcomes, strict=True):
+            np.testing.assert_array_equal(one.eps, other.eps)
+            assert ((one.left >= 1) & (one.left <= 180)).all()
+        assert experiment.outcomes[1].returned.mean() < 0.15
+        with pytest.raises(DuelError, match="'smooth' needs an embedding of all 180"):
+            WholeSpace(whole, "smooth")
+        with pytest.raises(DuelError, match="not made at once"):
+            world.correlations()

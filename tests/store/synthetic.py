@@ -19,9 +19,10 @@ from fieldcorr.store.field import StoredMesh
 
 NAMES = ("0", "1", "2", "3", "4", "5")
 
-GROUPS = [group for group in layout.GROUPS if group.presence != "space"]
-ENTRIES = [entry for entry in layout.ENTRIES if entry.presence != "space"]
-"""What a store of listed configurations holds."""
+OTHERS = ("space", "sweep", "companion")
+GROUPS = [group for group in layout.GROUPS if group.presence not in OTHERS]
+ENTRIES = [entry for entry in layout.ENTRIES if entry.presence not in OTHERS]
+"""What a store of listed configurations holds that knows neither companion mesh nor sweep."""
 
 
 def cube(steps: int = 2) -> tuple[NDArray[np.float64], NDArray[np.int32]]:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fieldcorr.store import check_apart
+from fieldcorr.errors import StoreError
+from fieldcorr.store import check_apart, open_store
 from tests.store.mutations import (
     INDEX_SIZES,
     RAW,
@@ -50,6 +51,14 @@ def test_the_forger_knows_the_checksum_of_hdf5(victim: Path) -> None:
     assert kinds == set(INDEX_SIZES)
 
 
+@pytest.mark.parametrize("seed", [1963, 3741, 4971])
+def test_damages_that_once_ended_in_a_traceback(seed: int, victim: Path, tmp_path: Path) -> None:
+    """A number of neighbours that is none, and links of a group that cannot be read."""
+    mutate(victim.read_bytes(), tmp_path / "damaged.h5", seed)
+    with pytest.raises(StoreError, match=r"is no number|check link existence"):
+        open_store(tmp_path / "damaged.h5")
+
+
 @pytest.mark.slow
 def test_damaged_stores_give_an_error_or_the_right_answer(victim: Path, tmp_path: Path) -> None:
     """A damage that ends the worker must be a finding of the check, and the check must survive."""
@@ -73,7 +82,7 @@ def try_damages(victim: Path, first: int, last: int, folder: Path) -> tuple[int,
         seed = int(lines[-1])  # of a damage that ends the worker
         path = folder / "deadly.h5"
         mutate(victim.read_bytes(), path, seed)
-        if not check_apart(path, patience=20.0):
+        if not check_apart(path, patience=10.0):
             failures.append(f"FAILED seed {seed}: ends the reader, and the check finds nothing")
         found += seed - first
         first = seed + 1

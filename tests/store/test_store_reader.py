@@ -13,7 +13,7 @@ import pytest
 from fieldcorr.correlation.rule import kappa_tau_reference
 from fieldcorr.correlation.tiles import correlation_rows
 from fieldcorr.errors import ConfigurationError, StoreError
-from fieldcorr.store import Options, Store, open_store
+from fieldcorr.store import Options, Store, check_store, open_store
 from tests.store.synthetic import make_store, values
 
 
@@ -274,3 +274,24 @@ def test_a_contact_that_does_not_exist(store: Store, contact: int) -> None:
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="no such file"):
         open_store(tmp_path / "absent.h5")
+
+
+def test_error_bars_of_pairs_follow_from_the_companion(tmp_path: Path) -> None:
+    content = values()
+    gram, admittance = (content[f"/leadfield/{name}"] for name in ("gram", "admittance"))
+    content["/leadfield/companion_gram"] = gram + 0.01 * np.diag(np.arange(1.0, 6.0))
+    content["/leadfield/companion_admittance"] = 1.02 * admittance
+    with open_store(make_store(tmp_path / "bars.h5", content)) as store:
+        bars = np.array([store.r_error(i) for i in range(len(store))])
+        np.testing.assert_allclose(bars, bars.T, atol=1e-7)
+        assert (np.diag(bars) == 0.0).all()
+        assert 1e-4 < np.median(bars) < 0.1
+        # 2 Y - 1.02 Y: what the rims add halves with their size.
+        inverse = np.linalg.pinv(0.98 * admittance)
+        want = inverse[0, 0] + inverse[1, 1] - 2.0 * inverse[0, 1]
+        assert store.impedances[0, 1] == pytest.approx(want)
+    assert check_store(tmp_path / "bars.h5") == []
+    with open_store(make_store(tmp_path / "none.h5")) as store:
+        assert store.info["bipole_ohm"][0] > 0.0
+        with pytest.raises(StoreError, match="has no error bars of r"):
+            store.r_error(0)

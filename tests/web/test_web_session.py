@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -39,6 +39,8 @@ def free_port() -> int:
 class Server:
     """``fieldcorr duel serve`` in a process of its own, which can be killed and started again."""
 
+    stderr: IO[str] | None = None
+
     def __init__(self, journal: Path, *options: str) -> None:
         self.journal, self.port, self._options = journal, free_port(), options
         self.start()
@@ -47,7 +49,10 @@ class Server:
         code = "from fieldcorr.cli import main; main()"
         words = ["duel", "serve", str(self.journal), "--port", str(self.port), *self._options]
         self.process = subprocess.Popen(
-            [sys.executable, "-c", code, *words], stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", code, *words],
+            stdout=subprocess.PIPE,
+            stderr=self.stderr,
+            text=True,
         )
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
@@ -307,6 +312,9 @@ def test_no_other_file_is_reachable(guarded: Server, path: str) -> None:
         ({}, '{"lines": 1, "verb": "left", "more": 1}', 400),
         ({}, '{"lines": 1, "verb": "left", "meta": {"a": {}}}', 400),
         ({}, '{"lines": 1, "verb": "left", "meta": {"a": "\\ud800"}}', 400),
+        ({}, '{"lines": 1, "verb": "left", "meta": {"a": NaN}}', 400),
+        ({}, '{"lines": 1, "verb": "left", "meta": {"a": -1e400}}', 400),
+        ({}, '{"lines": 1, "verb": "exclude", "words": ["left", "above", "nan"]}', 422),
         ({}, '{"lines": 1, "verb": "note", "words": [1]}', 400),
         ({}, '{"lines": 1, "verb": "exclude", "words": ["contact", "99"]}', 422),
         ({}, '{"lines": 0, "verb": "left"}', 409),
