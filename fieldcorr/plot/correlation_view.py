@@ -25,6 +25,7 @@ from fieldcorr.plot.style import (
     Axes,
     Figure,
     FloatArray,
+    Text,
     axes_or_new,
     figure_of,
     finish,
@@ -330,15 +331,16 @@ def _spread_labels(ax: Axes) -> None:
     """Move names that would cover each other apart, one below the other."""
     figure_of(ax).draw_without_rendering()
     per_unit = float(ax.transData.transform((0.0, 1.0))[1] - ax.transData.transform((0.0, 0.0))[1])
-    labels = sorted(ax.texts, key=lambda text: -text.get_window_extent().y0)
+    extent_of = Text.get_window_extent  # of the letters, without the line to the point
+    labels = sorted(ax.texts, key=lambda text: -extent_of(text).y0)
     taken: list[Any] = []
     for label in labels:
         for box in taken:
-            extent = label.get_window_extent()
+            extent = extent_of(label)
             if extent.overlaps(box):
                 x, y = label.get_position()
                 label.set_position((x, y - (extent.y1 - box.y0 + 3.0) / per_unit))
-        taken.append(label.get_window_extent())
+        taken.append(extent_of(label))
 
 
 # -- where r comes from ---------------------------------------------------------------------------

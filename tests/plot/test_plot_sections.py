@@ -107,7 +107,7 @@ def test_panels_are_labelled(three: Figure) -> None:
     }
     assert {t.get_text() for t in found["sagittal"].texts} >= {"V", "D", "1\u2212"}
     assert not found["sagittal"].xaxis_inverted()
-    assert "1- 7+  at 1 V" in three.get_suptitle()
+    assert "1- 7+ at 1 V" in three.get_suptitle()
 
 
 def test_active_contacts_are_named_with_signs(three: Figure) -> None:
@@ -197,9 +197,9 @@ def test_amplitude_and_drive_scale(lead_field: LeadField) -> None:
     one = shown(lead_field, "1- 7+")
     two = shown(lead_field, "1- 7+", amplitude=2.5)
     np.testing.assert_allclose(two.currents, 2.5 * one.currents)
-    assert two.title == "1- 7+  at 2.5 V"
+    assert two.title == "1- 7+ at 2.5 V"
     milli = shown(lead_field, "1- 7+", drive="current", amplitude=1e-3)
-    assert milli.title == "1- 7+  at 1 mA"
+    assert milli.title == "1- 7+ at 1 mA"
     np.testing.assert_allclose(milli.currents[[1, 7]], [-1e-3, 1e-3])
 
 
