@@ -1,5 +1,6 @@
 """What all tests share: reproducible hypothesis runs, the bundled model, gmsh or a skip."""
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,9 @@ settings.register_profile(
     database=None,
 )
 settings.load_profile("fieldcorr")
+
+# A run in the background of a shell ignores Ctrl-C, and so would the programs that tests interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _gmsh_problem() -> str:
