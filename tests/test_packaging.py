@@ -99,11 +99,11 @@ def test_the_oldest_set_is_that_of_the_floors() -> None:
 def test_what_is_imported_is_declared() -> None:
     """Packages that others bring along may stop doing so."""
     declared = {canonicalize_name(Requirement(t).name) for t in project()["dependencies"]}
-    for extra in ("mesh", "plot", "plot3d", "export", "serve", "widget", "bench"):
+    for extra in ("mesh", "plot", "plot3d", "export", "serve", "widget", "dask", "bench"):
         texts = project()["optional-dependencies"][extra]
         declared |= {canonicalize_name(Requirement(t).name) for t in texts}
     distribution = {"basix": "fenics-basix", "skfem": "scikit-fem", "sklearn": "scikit-learn",
-                    "netgen": "ngsolve", "mpl_toolkits": "matplotlib"}  # fmt: skip
+                    "netgen": "ngsolve", "mpl_toolkits": "matplotlib", "PIL": "pillow"}  # fmt: skip
     pattern = re.compile(r"^\s*(?:from|import) (\w+)", re.MULTILINE)
     for path in (ROOT / "fieldcorr").rglob("*.py"):
         code = re.sub(r'"""(?s:.*?)"""', "", path.read_text(encoding="utf-8"))

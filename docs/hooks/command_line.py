@@ -11,7 +11,7 @@ import typer
 from mkdocs.structure.files import File, Files
 
 from fieldcorr.cli import build_app
-from fieldcorr.duel.commands import HELP as SESSION_HELP
+from fieldcorr.duel.commands import help_text
 
 PAGE = "reference/command-line.md"
 HEAD = "# Command line\n\nMade from the commands themselves; `--help` shows the same text.\n\n"
@@ -28,7 +28,7 @@ def command_page() -> Iterator[str]:
     app: Any = typer.main.get_command(build_app())
     yield from _section(app, ("fieldcorr",))
     yield "## In a session\n\nWhat can be typed at the prompt of `fieldcorr duel run`:\n"
-    yield f"```text\n{SESSION_HELP}```\n"
+    yield f"```text\n{help_text()}```\n"
 
 
 def _section(command: Any, names: tuple[str, ...], parent: Any = None) -> Iterator[str]:

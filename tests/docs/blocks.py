@@ -25,7 +25,7 @@ FENCE = re.compile(r"^```(\w*)([^\n]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 CHEAP = {"model", "info", "check", "export", "duel new", "duel status", "duel undo", "duel export"}
 """Commands that are run; others are parsed."""
 
-OTHER_PROGRAMS = {"source", "pip", "git"}
+OTHER_PROGRAMS = {"source", "pip", "git", "cp"}
 """First words of shell lines that are nobody's business here."""
 
 

@@ -617,7 +617,7 @@ def test_a_value_that_json_lacks_is_refused_before_it_counts(tmp_path: Path) -> 
     with Session.new(path, MATRIX, horizon=5) as session:
         before = path.read_bytes()
         with pytest.raises(JournalError, match="cannot be kept"):
-            session.engine.answer("left", meta={"amplitude_mA": float("nan")})
+            session.engine.answer("left", meta={"temperature": float("nan")})
         assert path.read_bytes() == before
         session.engine.answer("left")
     assert len(read_session(path, MATRIX)[0].history) == 1

@@ -15,7 +15,7 @@ from fieldcorr.duel import CorrDuel, DuelOptions, Engine, Session, as_source
 from fieldcorr.duel._rater_kernels import explain
 from fieldcorr.duel.export import duel_rows, rater_row
 from fieldcorr.duel.options import steady_count
-from fieldcorr.duel.raters import LEAST, rater_figures
+from fieldcorr.duel.raters import LEAST, MOST, rater_figures
 from fieldcorr.duel.session import ALGORITHMS
 from fieldcorr.duel.trials import Rater
 from fieldcorr.errors import DuelError
@@ -78,17 +78,18 @@ def _phi(x: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @pytest.mark.parametrize("name", BOTH)
 def test_a_coin_and_a_side_are_called_out_and_an_honest_rater_is_not(name: str) -> None:
-    def called(habit: Any, seed: int) -> str | None:
+    def called(habit: Any, seed: int, within: int = 40) -> str | None:
         engine = make(name, horizon=100, seed=seed, repeats=0.05)
         rater = Rater(habit=habit)
-        for _ in range(40):
+        for _ in range(within):
             run(engine, rater, 1, seed)
             if engine.rater.verdict:
                 return engine.rater.verdict
         return None
 
     assert [called("left", seed) for seed in range(6)] == ["one side"] * 6
-    assert sum(called("coin", seed) is not None for seed in range(10)) >= 9
+    # Three directions tell a coin later than a store does: see "scripts/study duel --show raters".
+    assert sum(called("coin", seed, MOST) is not None for seed in range(10)) == 10
     assert sum(called("honest", seed) is not None for seed in range(10)) == 0
 
 
