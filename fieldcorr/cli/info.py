@@ -138,6 +138,8 @@ def _show_estimate(estimate: Mapping[str, Any] | None) -> None:
 
 def store_rows(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield what a person wants to read about a store."""
+    from fieldcorr.notebook.cards import region_text
+
     yield "model", f"{facts['model']}, device {facts['device']}"
     yield "configurations", f"{facts['configurations']:,} of {facts['contacts']} contacts"
     yield "measure", _inline(facts["measure"])
@@ -164,19 +166,6 @@ def store_rows(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "size", f"{size_text(facts['size_bytes'])}, format {facts['format']}"
     yield "made", f"{facts['run'].get('created', 'unknown')}, {_inline(facts['versions'])}"
     yield "hash", facts["hash"]
-
-
-def region_text(region: Mapping[str, Any]) -> str:
-    """Say in words on which tissues and on which window r was computed."""
-    if not region:
-        return "a region that is not recorded"
-    text = f"{' and '.join(region['tissues'])}, "
-    text += "dorsal half, " if region.get("half") == "dorsal" else ""
-    text += (
-        f"within {region['window_half_length_mm']:g} mm of the array's centre along the cord, "
-        f"the last {region['taper_mm']:g} mm tapered"
-    )
-    return f"{text}, box {region['box_mm']} mm" if region.get("box_mm") else text
 
 
 def _told_apart(diversity: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

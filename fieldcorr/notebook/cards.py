@@ -6,7 +6,7 @@ to the notebook's theme, but for the pictures, which bring a white background.
 
 from collections.abc import Mapping
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -206,3 +206,16 @@ def _card(
         f"<div><div><b>{escape(heading)}</b></div>{sentence}"
         f'<table style="border-collapse:collapse;margin:0">{cells}</table></div>{drawn}</div>'
     )
+
+
+def region_text(region: Mapping[str, Any]) -> str:
+    """Say in words on which tissues and on which window r was computed."""
+    if not region:
+        return "a region that is not recorded"
+    text = f"{' and '.join(region['tissues'])}, "
+    text += "dorsal half, " if region.get("half") == "dorsal" else ""
+    text += (
+        f"within {region['window_half_length_mm']:g} mm of the array's centre along the cord, "
+        f"the last {region['taper_mm']:g} mm tapered"
+    )
+    return f"{text}, box {region['box_mm']} mm" if region.get("box_mm") else text

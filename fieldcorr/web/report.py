@@ -13,6 +13,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from fieldcorr.duel.fields import stimulation_in
+from fieldcorr.notebook.cards import region_text
 from fieldcorr.notebook.units import count, quantity
 from fieldcorr.web.assets import asset, joined_module
 from fieldcorr.web.data import heat_data, page_data
@@ -97,7 +98,7 @@ def _summary(facts: Mapping[str, Any]) -> str:
     near = facts["neighbours_per_row"]
     store = {
         "array": f"{facts['device']}, {facts['contacts']} electrodes",
-        "compared": f"{facts['measure']['kind']} in {', '.join(facts['region']['tissues'])}",
+        "compared": f"{facts['measure']['kind']} in {region_text(facts['region'])}",
         "drive": facts["drive"]["mode"],
         "embedding": f"rank {facts['rank']}",
         "neighbours": ", ".join(f"{number:.0f} with r > {r}" for r, number in near.items())

@@ -12,9 +12,10 @@ from fieldcorr.batch import plan, precompute
 from fieldcorr.cli import build_app
 from fieldcorr.duel import Session
 from fieldcorr.model import Model
-from fieldcorr.store import Store
+from fieldcorr.store import Store, open_store
 from fieldcorr.web import data as web_data
 from fieldcorr.web.report import report_page
+from tests.store.synthetic import make_store, values
 
 AXE = Path(os.environ.get("AXE", Path(__file__).resolve().parents[2] / ".venv/axe.min.js"))
 
@@ -245,3 +246,8 @@ def test_charges_follow_from_what_was_measured(
     for text in ("adverse event: numb toe", "impedance\t0: 500 ohm", "void (undone)", "wrong lead",
                  "undo\tthe entry before it\tC\tslipped"):  # fmt: skip
         assert text in decisions
+
+
+def test_a_store_without_a_region_has_a_report(tmp_path: Path) -> None:
+    with open_store(make_store(tmp_path / "foreign.h5", values(slim=True, count=60))) as store:
+        assert "in a region that is not recorded" in report_page(store)
