@@ -293,7 +293,7 @@ ATTACKS: dict[str, tuple[int, Attack]] = {
         for name, attempt in ATTEMPTS.items()
     },
     "typed lines, 40 at a time": (100, each(typed_lines)),
-    "requests to the session page": (1250, hostile_requests),
+    "requests to the session page": (5000, hostile_requests),
     "kills of a batch": (275, killed_batches),
     "kills of a session": (500, killed_sessions),
     "races for a store, 3 processes": (55, each(raced_store)),
