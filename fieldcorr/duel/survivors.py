@@ -49,10 +49,9 @@ class Survivors:
 
     def __getitem__(self, rank: int | slice) -> "Survivor | Survivors":
         """Return the arm at a rank, 0 is the best, or the table of a slice."""
-        if isinstance(rank, slice):
-            numbers = self.estimate[rank], self.count[rank], self.radius[rank]
-            return Survivors(self.arm[rank], *numbers)
         numbers = self.estimate[rank], self.count[rank], self.radius[rank]
+        if isinstance(rank, slice):
+            return Survivors(self.arm[rank], *numbers)
         return Survivor(int(self.arm[rank]), *map(float, numbers))
 
     @classmethod

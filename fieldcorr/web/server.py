@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from fieldcorr.duel.commands import VERBS, Actions, Command
 from fieldcorr.duel.session import Session, read_session
-from fieldcorr.errors import ConfigurationError, DuelError, JournalError, MissingExtraError
+from fieldcorr.errors import ConfigurationError, DuelError, JournalError, missing_extra
 from fieldcorr.web.assets import asset
 from fieldcorr.web.data import page_data
 from fieldcorr.web.report import report_page
@@ -28,9 +28,7 @@ try:
     from starlette.routing import Route
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 except ImportError as error:
-    raise MissingExtraError(
-        "the session page needs starlette and uvicorn: install fieldcorr[serve]"
-    ) from error
+    raise missing_extra("the session page", "starlette and uvicorn", "serve") from error
 
 if TYPE_CHECKING:
     from fieldcorr.store import Store
