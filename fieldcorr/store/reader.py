@@ -505,8 +505,6 @@ class Store(StoreFile):
     @cached_property
     def info(self) -> dict[str, Any]:
         """What a person wants to know, as plain values."""
-        from fieldcorr.store.diversity import diversity
-
         settings, solver = self.record("settings"), self.record("solver")
         return {
             "path": str(self.path),
@@ -530,7 +528,7 @@ class Store(StoreFile):
             "top_k": self.top_k,
             "neighbours_stored": self.nnz,
             "neighbours_per_row": self._neighbour_counts(),
-            "diversity": None if self.is_whole else asdict(diversity(self)),
+            "diversity": None if self.is_whole else self._diversity(),
             "solver": settings["solver"],
             "largest_residual": float(np.max(solver["residuals"])),
             "identities": solver["identities"],
@@ -538,6 +536,12 @@ class Store(StoreFile):
             **self.record("origin"),
             "run": self.record("run"),
         }
+
+    def _diversity(self) -> dict[str, float | None]:
+        from fieldcorr.correlation.diversity import diversity
+
+        arrays = np.asarray(self.embedding), np.asarray(self.polarity)
+        return asdict(diversity(*arrays, self.contact_positions))
 
     def _neighbour_counts(self) -> dict[str, float]:
         """Return the mean number of neighbours above each level, over evenly spread rows."""

@@ -1,15 +1,11 @@
-"""How much a store's r tells apart: how many directions fields differ in, and left from right."""
+"""How much r tells apart: how many directions the fields differ in, and left from right."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fieldcorr.configurations.text import configuration_ids
-
-if TYPE_CHECKING:
-    from fieldcorr.store.reader import Store
 
 BLOCK_ROWS = 65536
 MIRROR_SHARE = 0.25
@@ -18,7 +14,7 @@ MIRROR_SHARE = 0.25
 
 @dataclass(frozen=True)
 class Diversity:
-    """What r of a store tells apart.
+    """What r tells apart.
 
     ``dimension`` is the participation ratio of the embedding's principal values: the number of
     directions, were they all of one size. ``mirrors`` is how many configurations lie on the left
@@ -32,10 +28,16 @@ class Diversity:
     mirror_least: float | None
 
 
-def diversity(store: "Store") -> Diversity:
-    """Return how many directions the fields of a store differ in, and r of left-right mirrors."""
-    r = mirror_correlations(store)
-    dimension = participation_ratio(store.embedding)
+def diversity(
+    embedding: NDArray[np.float64], polarity: NDArray[np.int8], positions: NDArray[np.float64]
+) -> Diversity:
+    """Return how many directions the fields differ in, and r of left-right mirrors.
+
+    ``embedding`` (K, R) and ``polarity`` (K, E) are of configurations in canonical order,
+    ``positions`` (E, 3) of the contacts.
+    """
+    r = mirror_correlations(embedding, polarity, positions)
+    dimension = participation_ratio(embedding)
     if not r.size:
         return Diversity(dimension, 0, None, None)
     return Diversity(dimension, int(r.size), float(np.median(r)), float(r.min()))
@@ -50,22 +52,25 @@ def participation_ratio(embedding: NDArray[np.float64]) -> float:
     return float(np.trace(total) ** 2 / np.sum(total**2))
 
 
-def mirror_correlations(store: "Store") -> NDArray[np.float64]:
+def mirror_correlations(
+    embedding: NDArray[np.float64], polarity: NDArray[np.int8], positions: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Return r of each configuration on the left alone with its mirror on the right.
 
     Others say little: a bipole across the cord is its own mirror with the signs exchanged.
     """
-    partner = mirrored_contacts(store.contact_positions)
+    partner = mirrored_contacts(positions)
     if partner is None:
         return np.empty(0)
-    polarity = np.asarray(store.polarity)
-    left = store.contact_positions[:, 0]
+    left = positions[:, 0]
     is_left = np.flatnonzero(~np.any(polarity[:, left <= left[partner]], axis=1))
-    ids = configuration_ids(polarity[np.ix_(is_left, partner)])
-    row = np.minimum(np.searchsorted(store.ids, ids), len(store) - 1)
-    is_there = store.ids[row] == ids
-    z = np.asarray(store.embedding)
-    r: NDArray[np.float64] = np.einsum("ij,ij->i", z[is_left[is_there]], z[row[is_there]])
+    ids = configuration_ids(polarity)
+    mirrored = configuration_ids(polarity[np.ix_(is_left, partner)])
+    row = np.minimum(np.searchsorted(ids, mirrored), len(ids) - 1)
+    is_there = ids[row] == mirrored
+    r: NDArray[np.float64] = np.einsum(
+        "ij,ij->i", embedding[is_left[is_there]], embedding[row[is_there]]
+    )
     return r
 
 

@@ -6,30 +6,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import ortho_group
 
-from fieldcorr.store.diversity import (
+from fieldcorr.configurations.text import configuration_ids
+from fieldcorr.correlation.diversity import (
     diversity,
     mirror_correlations,
     mirrored_contacts,
     participation_ratio,
 )
 
-
-class SmallStore:
-    """Four contacts, two on each side, and all bipoles along the cord."""
-
-    contact_positions = np.array([[1.0, 0, 1], [1, 0, -1], [-1, 0, 1], [-1, 0, -1]]) * 1e-3
-    polarity = np.array([[1, -1, 0, 0], [0, 0, 1, -1], [1, 0, -1, 0]], dtype=np.int8)
-    embedding = np.array([[1.0, 0.0], [0.6, 0.8], [0.0, 1.0]])
-
-    def __init__(self) -> None:
-        from fieldcorr.configurations.text import configuration_ids
-
-        order = np.argsort(configuration_ids(self.polarity))
-        self.polarity, self.embedding = self.polarity[order], self.embedding[order]
-        self.ids = configuration_ids(self.polarity)
-
-    def __len__(self) -> int:
-        return len(self.ids)
+# Four contacts, two on each side, and three bipoles; the first lies on the left alone.
+POSITIONS = np.array([[1.0, 0, 1], [1, 0, -1], [-1, 0, 1], [-1, 0, -1]]) * 1e-3
+POLARITY = np.array([[1, -1, 0, 0], [0, 0, 1, -1], [1, 0, -1, 0]], dtype=np.int8)
+EMBEDDING = np.array([[1.0, 0.0], [0.6, 0.8], [0.0, 1.0]])
 
 
 @given(dimension=st.integers(2, 9), seed=st.integers(0, 99))
@@ -44,9 +32,10 @@ def test_one_direction_is_one() -> None:
 
 
 def test_the_left_is_compared_with_its_mirror() -> None:
-    store: object = SmallStore()
-    np.testing.assert_allclose(mirror_correlations(store), [0.6])  # type: ignore[arg-type]
-    found = diversity(store)  # type: ignore[arg-type]
+    order = np.argsort(configuration_ids(POLARITY))
+    arrays = EMBEDDING[order], POLARITY[order], POSITIONS
+    np.testing.assert_allclose(mirror_correlations(*arrays), [0.6])
+    found = diversity(*arrays)
     assert found.mirrors == 1
     assert found.mirror_median == pytest.approx(0.6)
 
@@ -54,4 +43,4 @@ def test_the_left_is_compared_with_its_mirror() -> None:
 def test_an_array_without_mirror_has_none() -> None:
     positions = np.array([[1.0, 0, 1], [-1, 0, -1], [0.2, 0, 0]])
     assert mirrored_contacts(positions) is None
-    np.testing.assert_array_equal(mirrored_contacts(SmallStore.contact_positions), [2, 3, 0, 1])
+    np.testing.assert_array_equal(mirrored_contacts(POSITIONS), [2, 3, 0, 1])
