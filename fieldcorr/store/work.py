@@ -123,8 +123,12 @@ class WorkFolder:
         if self.path.is_symlink() or (self.path.exists() and not self.path.is_dir()):
             return False
         mark = self.path / LOCK
-        marked = mark.is_file() and not mark.is_symlink()
-        return marked or not self.path.exists() or not any(self.path.iterdir())
+        try:
+            found = os.listdir(self.path)  # a single look: others make and remove marks meanwhile
+        except FileNotFoundError:
+            return True
+        marked = LOCK in found and not (mark.is_symlink() or mark.is_dir())
+        return marked or not found
 
     def _leave(self) -> None:
         """Remove the folder if only the lock is left in it, and unlock it."""

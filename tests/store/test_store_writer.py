@@ -464,3 +464,18 @@ def test_files_of_others_in_a_work_folder_stay(tmp_path: Path, small_store: Path
     assert content_hash(path) == content_hash(small_store)
     assert theirs.read_bytes() == b"theirs"
     assert {item.name for item in partial.iterdir()} == {"notes.txt", LOCK}
+
+
+def test_a_mark_made_while_the_folder_is_looked_at_is_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, listdir = tmp_path / "a.h5.partial", os.listdir
+    folder.mkdir()
+
+    def late(path: Path) -> list[str]:
+        (folder / LOCK).touch()
+        return listdir(path)
+
+    monkeypatch.setattr(os, "listdir", late)
+    with WorkFolder(tmp_path / "a.h5") as work:
+        assert work.path == folder
