@@ -21,10 +21,21 @@ from fieldcorr.duel import Session, read_session
 from fieldcorr.duel.journal import parse_journal
 from fieldcorr.errors import FieldcorrError
 from fieldcorr.mesh import read_mesh, write_mesh
-from fieldcorr.model import bundled_models, load_model
+from fieldcorr.model import bundled_folder, bundled_models, load_model
+from fieldcorr.store.sweeps import open_sweep, write_sweep
+from fieldcorr.sweep import Sweep, load_sweep
+from fieldcorr.sweep.calibration import Measurement, read_measurements
 from tests.duel.killing import MATRIX
 from tests.mesh.boxes import layered_box
-from tests.store.mutations import Rng, append_noise, blank_block, flip_bytes, truncate
+from tests.store.mutations import (
+    Rng,
+    append_noise,
+    blank_block,
+    copy_block,
+    flip_bits_of_metadata,
+    flip_bytes,
+    truncate,
+)
 
 Attempt = Callable[[int, Path], str]
 
@@ -151,9 +162,15 @@ def sealed(records: list[dict[str, Any]]) -> bytes:
 
 
 def attempt_model(seed: int, folder: Path) -> str:
-    """Damage a model file: a line, a value, or bytes of it."""
-    rng = np.random.default_rng(seed)
+    """Damage a model file."""
+    path = folder / "model.toml"
     text = bundled_models()["lumbosacral-565"].read_text(encoding="utf-8")
+    path.write_bytes(damaged_toml(text, np.random.default_rng(seed)))
+    return said_in_a_line(lambda: load_model(path))
+
+
+def damaged_toml(text: str, rng: Rng) -> bytes:
+    """Return a text with damage in a line, a value, or bytes of it."""
     lines = text.splitlines(keepends=True)
     place, kind = int(rng.integers(len(lines))), rng.integers(6)
     if kind == 0:
@@ -166,15 +183,141 @@ def attempt_model(seed: int, folder: Path) -> str:
         odd = ODD_TEXTS[rng.integers(len(ODD_TEXTS))]
         lines[place] = lines[place].partition("=")[0] + f"= {odd}\n"
     content = "".join(lines).encode()
-    path = folder / "model.toml"
-    path.write_bytes(damaged(content, rng) if kind in (4, 5) else content)
+    return damaged(content, rng) if kind in (4, 5) else content
+
+
+def said_in_a_line(read: Callable[[], object]) -> str:
+    """Read something; an error on purpose must be fit for a terminal."""
     try:
-        load_model(path)
+        read()
     except FieldcorrError as error:
         if "\n" in str(error) or "\x1b" in str(error):
             raise AssertionError(f"not a line for a terminal: {error!r}") from error
         return "refused"
     return "read"
+
+
+def attempt_sweep_file(seed: int, folder: Path) -> str:
+    """Damage a sweep file."""
+    text = (bundled_folder() / "sweeps" / "default.toml").read_text(encoding="utf-8")
+    path = folder / "sweep.toml"
+    path.write_bytes(damaged_toml(text, np.random.default_rng(seed)))
+    return said_in_a_line(lambda: sampled(load_sweep(path)))
+
+
+def sampled(sweep: Sweep) -> None:
+    """Draw a sample, as a run does; a point that cannot be built is an error on purpose."""
+    sweep.sample_model(np.full(len(sweep.keys), 0.5))
+
+
+CONTACTS = tuple("abcd")
+MEASURED = [(one, other, 700.5, 0.04) for one in CONTACTS for other in CONTACTS if one < other]
+
+
+def attempt_impedances(seed: int, folder: Path) -> str:
+    """Damage a table of measured impedances: bytes of it, or a cell."""
+    rng, path = np.random.default_rng(seed), folder / "measured.csv"
+    cells: list[list[object]] = [["one", "other", "ohm", "relative_error"], *map(list, MEASURED)]
+    row = cells[rng.integers(len(cells))]
+    row[rng.integers(4)] = (*ODD_TEXTS, "\0", "\r", '"', "e", "a")[rng.integers(len(ODD_TEXTS) + 5)]
+    content = "".join(",".join(map(str, line)) + "\n" for line in cells).encode()
+    path.write_bytes(damaged(content, rng) if rng.integers(2) else content)
+    return said_in_a_line(lambda: plausible(read_measurements(path, CONTACTS)))
+
+
+def plausible(measurements: list[Measurement]) -> None:
+    """See that measurements are what the likelihood of a sample can take."""
+    for one in measurements:
+        if one.one == one.other or not (0 < one.ohm < np.inf and 0 < one.relative_error < np.inf):
+            raise SilentlyWrong(str(one))
+
+
+@cache
+def _sound_sweep() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "sweep.h5"
+        write_sweep(path, sweep_values(), run={"seconds": 1.0}, force=False)
+        return path.read_bytes()
+
+
+def sweep_values() -> dict[str, Any]:
+    """Return the content of a sweep store of four contacts, three samples and two keys."""
+    rng = np.random.default_rng(5)
+    gram = np.array([x @ x.T for x in rng.normal(size=(4, 4, 6))])
+    wires = -rng.uniform(1e-4, 1e-3, (4, 4, 4))
+    admittance = wires + wires.transpose(0, 2, 1)
+    for matrix in admittance:
+        np.fill_diagonal(matrix, 0.0)
+        np.fill_diagonal(matrix, -matrix.sum(axis=1))
+    drive = {"mode": "voltage", "fractions": None}
+    record = json.dumps({"drive": drive, "values": {"x": 1.0, "y": "all"}, "failures": []})
+    law = json.dumps({"distribution": "uniform", "low": 0.0, "high": 1.0})
+    origin = {"hashes": {}, "versions": {}, "points_tried": 3, "points_given_up": 0}
+    return {
+        "/contacts/name": list(CONTACTS),
+        "/configurations/polarity": np.array(
+            [[-1, 1, 0, 0], [-1, 0, 1, 0], [0, -1, 1, 0], [-1, 1, 0, 1]], dtype=np.int8
+        ),
+        "/inputs/key": ["x", "y"],
+        "/inputs/law": [law, law],
+        "/samples/point": rng.random((3, 2)),
+        "/samples/gram": gram[:3],
+        "/samples/admittance": admittance[:3],
+        "/samples/record": [record] * 3,
+        "/nominal/gram": gram[3],
+        "/nominal/admittance": admittance[3],
+        "/nominal/record": record,
+        "/provenance/model": "model",
+        "/provenance/sweep": "sweep",
+        "/provenance/origin": json.dumps(origin),
+    }
+
+
+def attempt_sweep_store(seed: int, folder: Path) -> str:
+    """Damage a sweep store; all that it says must be what was written."""
+    path = folder / "sweep.h5"
+    rng, data = np.random.default_rng(seed), bytearray(_sound_sweep())
+    kinds = (*BYTES, flip_bits_of_metadata, copy_block)
+    kinds[rng.integers(len(kinds))](data, rng)
+    path.write_bytes(_sound_sweep())
+    wanted = told(path)
+    path.write_bytes(data)
+
+    def read() -> None:
+        if told(path) != wanted:
+            raise SilentlyWrong("another sweep")
+
+    return said_in_a_line(read)
+
+
+def attempt_forged_sweep_store(seed: int, folder: Path) -> str:
+    """Write a sweep store with a value that no sweep has, digests and all, as a forger would."""
+    rng, path, values = np.random.default_rng(seed), folder / "sweep.h5", sweep_values()
+    name = list(values)[rng.integers(len(values))]
+    if isinstance(values[name], np.ndarray):
+        odd = (0, 1, -1, 127, *([np.nan, np.inf, -1e300, 1e-300] if "conf" not in name else []))
+        values[name].flat[rng.integers(values[name].size)] = odd[rng.integers(len(odd))]
+    else:
+        odd_text = str((*ODD_TEXTS, *map(json.dumps, ODD))[rng.integers(len(ODD_TEXTS) + len(ODD))])
+        many = isinstance(values[name], list)
+        values[name] = [odd_text, *values[name][1:]] if many else odd_text
+    write_sweep(path, values, run={}, force=True)
+    return said_in_a_line(lambda: told(path))
+
+
+def told(path: Path) -> bytes:
+    """Return all that a sweep store says, and r of it, but for how long it took."""
+    sweep = open_sweep(path)
+    texts = [sweep.text("model"), sweep.text("sweep"), repr(sweep.origin), repr(sweep.laws)]
+    arrays = [sweep.polarity, sweep.points, sweep.gram, sweep.admittance]
+    r = [f(k) for f in (sweep.ensemble().mean, sweep.ensemble().spread) for k in range(4)]
+    r += [sweep.nominal().mean(0)]
+    names = [*texts, repr(sweep.keys), repr(sweep.contact_names), repr(sweep.records)]
+    if not all(np.isfinite(values).all() and np.abs(values).max() <= 1.0 + 1e-9 for values in r):
+        raise SilentlyWrong("r is none")
+    return b"".join(
+        [*(np.asarray(a).tobytes() for a in (*arrays, *r)), *(n.encode() for n in names)]
+    )
 
 
 ATTEMPTS: dict[str, Attempt] = {
@@ -183,4 +326,8 @@ ATTEMPTS: dict[str, Attempt] = {
     "journals": attempt_journal,
     "forged journals": attempt_forged_journal,
     "model files": attempt_model,
+    "sweep files": attempt_sweep_file,
+    "sweep stores": attempt_sweep_store,
+    "forged sweep stores": attempt_forged_sweep_store,
+    "tables of impedances": attempt_impedances,
 }

@@ -53,15 +53,23 @@ def write_sweep(
     """Write a sweep store; ``values`` has every dataset of ENTRIES by path."""
     with write_beside(path, error=StoreError, force=force) as draft, QuietFile(draft) as disk:
         with h5py.File(disk, "w", libver=("v110", "v110")) as file:
-            file.attrs["fieldcorr-sweep-format"] = FORMAT
+            _set_text(file, "fieldcorr-sweep-format", FORMAT)
             digests = {}
             for entry in ENTRIES:
                 array = encode(entry, values[entry.path])
                 file.create_dataset(entry.path, data=array, track_times=False)
                 digests[entry.path] = digest_array(entry, array)
-            file.attrs["sha256"] = json.dumps(digests, sort_keys=True)
-            file.attrs["run"] = json.dumps(run)
+            _set_text(file, "sha256", json.dumps(digests, sort_keys=True))
+            _set_text(file, "run", json.dumps(run))
         disk.sync()
+
+
+def _set_text(file: h5py.File, name: str, text: str) -> None:
+    """Set an attribute of fixed length, which has a checksum.
+
+    Texts of variable length are in a heap without one, and HDF5 hangs on a heap that was blanked.
+    """
+    file.attrs[name] = np.bytes_(text.encode())
 
 
 def is_sweep(path: str | Path) -> bool:
@@ -86,15 +94,24 @@ class SweepStore:
         self._arrays: dict[str, NDArray[Any]] = {}
         file = open_file(path)
         with file, hdf5_errors(path):
-            version = file.attrs.get("fieldcorr-sweep-format")
-            if not isinstance(version, str) or version.split(".")[0] != FORMAT.split(".")[0]:
+            version = self._attribute(file, "fieldcorr-sweep-format")
+            if version.split(".")[0] != FORMAT.split(".")[0]:
                 raise StoreError(f"{path}: not a sweep store of format {FORMAT}")
-            self.digests: Mapping[str, str] = json.loads(str(file.attrs.get("sha256")))
-            self.run: Mapping[str, Any] = json.loads(str(file.attrs.get("run")))
+            self.digests: Mapping[str, str] = self._checked(
+                self._attribute(file, "sha256"), "sha256", {}
+            )
+            self.run: Mapping[str, Any] = self._checked(self._attribute(file, "run"), "run", {})
             symbols = Symbols()
             for entry in ENTRIES:
                 self._arrays[entry.path] = self._read(file, entry, symbols)
         self._verify()
+
+    def _attribute(self, file: h5py.File, name: str) -> str:
+        """Return a text attribute of fixed or, from earlier writers, of variable length."""
+        value = file.attrs.get(name)
+        if not isinstance(value, str | bytes):
+            raise StoreError(f"{self.path}: not a sweep store: no text attribute {name}")
+        return value if isinstance(value, str) else self._decoded(value)
 
     def _read(self, file: h5py.File, entry: Entry, symbols: Symbols) -> NDArray[Any]:
         link = file.get(entry.path, getlink=True)
@@ -158,7 +175,8 @@ class SweepStore:
     @cached_property
     def laws(self) -> tuple[Mapping[str, Any], ...]:
         """The distribution of each varied key."""
-        return tuple(json.loads(text) for text in self._texts("/inputs/law"))
+        texts = self._texts("/inputs/law")
+        return tuple(self._checked(text, "/inputs/law", {}) for text in texts)
 
     @property
     def points(self) -> NDArray[np.float64]:
