@@ -17,7 +17,6 @@ from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
 
 import llvmlite.binding
 import numpy as np
@@ -37,7 +36,7 @@ FIELD_SOURCES = ("fem", "elements", "leadfield", "contacts.py", "tissue.py")
 OTHER_SOURCES = ("analytic", "cli", "duel", "export", "notebook", "plot", "verification", "web")
 """The part of the package that no number of a store comes from."""
 
-Arrays = Mapping[str, NDArray[Any]]
+Arrays = Mapping[str, NDArray[np.generic]]
 
 
 def default_folder() -> Path:
@@ -90,7 +89,7 @@ def _hash_of(paths: Iterable[Path]) -> str:
     return total.hexdigest()
 
 
-def key_of(inputs: Mapping[str, Any]) -> str:
+def key_of(inputs: Mapping[str, object]) -> str:
     """Return the key of the lead field with the given inputs, as hexadecimal text."""
     text = json.dumps({**inputs, "code": field_code_hash()}, sort_keys=True, allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
@@ -107,7 +106,7 @@ class Cache:
     def __init__(self, folder: Path, *, fallback: Path | None = None) -> None:
         self._folders = (folder,) if fallback is None else (folder, fallback)
 
-    def load(self, key: str) -> dict[str, NDArray[Any]] | None:
+    def load(self, key: str) -> dict[str, NDArray[np.generic]] | None:
         """Return the arrays of a key; None when there are none that can be trusted."""
         for folder in self._folders:
             path = folder / f"{key}.npz"

@@ -11,7 +11,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Literal,
+    TypeAlias,
+    TypedDict,
+    Unpack,
+    cast,
+    get_args,
+)
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -63,6 +73,18 @@ class Tally:
     def all_plays(self) -> NDArray[np.float64]:
         """n_b of every arm, (K,)."""
         return np.asarray(self.plays + self.background[1])
+
+
+class Identity(TypedDict, total=False):
+    """What tells a source and its arms from others; see :class:`CorrelationSource`."""
+
+    store: "Store | None"
+    fingerprint: Callable[[], str] | None
+    labels: Sequence[str] | None
+
+
+Correlations: TypeAlias = "CorrelationSource | Store | ArrayLike"
+"""Whatever :func:`as_source` takes; sparse matrices and DataFrames too, which have no types."""
 
 
 class CorrelationSource(ABC):
@@ -178,7 +200,7 @@ class EmbeddingSource(CorrelationSource):
 
     via = "embedding"
 
-    def __init__(self, embedding: ArrayLike, **identity: Any) -> None:
+    def __init__(self, embedding: ArrayLike, **identity: Unpack[Identity]) -> None:
         rows = np.asarray(embedding, dtype=np.float64)
         if rows.ndim != 2 or not np.isfinite(rows).all():
             raise CorrelationError(f"an embedding is a finite (K, R) array, not {rows.shape}")
@@ -222,7 +244,7 @@ class RowSource(CorrelationSource):
         self,
         row: Callable[[int], ArrayLike] | ArrayLike,
         size: int | None = None,
-        **identity: Any,
+        **identity: Unpack[Identity],
     ) -> None:
         if callable(row):
             if size is None:
@@ -284,14 +306,18 @@ class NeighbourSource(CorrelationSource):
         self,
         neighbours: Callable[[int], tuple[NDArray[Any], NDArray[Any]]],
         size: int,
-        **identity: Any,
+        **identity: Unpack[Identity],
     ) -> None:
         super().__init__(size, **identity)
         self._read = neighbours
 
     @classmethod
     def from_csr(
-        cls, indptr: NDArray[Any], indices: NDArray[Any], data: NDArray[Any], **identity: Any
+        cls,
+        indptr: NDArray[Any],
+        indices: NDArray[Any],
+        data: NDArray[Any],
+        **identity: Unpack[Identity],
     ) -> "NeighbourSource":
         """Return a source over the three arrays of a CSR matrix without diagonal."""
 
@@ -329,7 +355,7 @@ class NeighbourSource(CorrelationSource):
 # -- from whatever holds the correlations ---------------------------------------------------------
 
 
-def as_source(correlation: Any, *, via: Via = "auto") -> CorrelationSource:
+def as_source(correlation: Correlations, *, via: Via = "auto") -> CorrelationSource:
     """Return the source of a source, an open store, a square array, or a scipy sparse matrix.
 
     A pandas DataFrame is a square array whose index names the arms; its columns must be the same.
@@ -342,7 +368,7 @@ def as_source(correlation: Any, *, via: Via = "auto") -> CorrelationSource:
     if isinstance(correlation, CorrelationSource):
         return correlation
     if hasattr(correlation, "contact_names"):
-        return source_from_store(correlation, via=via)
+        return source_from_store(cast("Store", correlation), via=via)
     if hasattr(correlation, "tocsr"):
         return source_from_sparse(correlation)
     if callable(correlation):

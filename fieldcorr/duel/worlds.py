@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldcorr.correlation.sources import (
+    Correlations,
     CorrelationSource,
     as_source,
     source_from_embedding,
@@ -135,7 +136,7 @@ class ElectrodeSpace:
     length: float = 1.0  # length scale; opposite points have distance 2
     amplitude: float = 1.0  # standard deviation of the utility
     drive: NDArray[np.float64] | None = field(default=None, repr=False)
-    correlation: Any = field(default=None, repr=False)
+    correlation: Correlations | None = field(default=None, repr=False)
     origin: "Store | None" = field(default=None, repr=False)  # what the arrays were read from
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -156,7 +157,12 @@ class ElectrodeSpace:
 
     @classmethod
     def of_store(
-        cls, store: "Store", kind: Kind = "linear", *, correlation: Any = None, **shape: float
+        cls,
+        store: "Store",
+        kind: Kind = "linear",
+        *,
+        correlation: Correlations | None = None,
+        **shape: float,
     ) -> "ElectrodeSpace":
         """Return the world of a store; another store's correlations may be given to engines."""
         drive = None
@@ -251,7 +257,7 @@ class WholeSpace:
 
 
 def _of_store(
-    store: "Store", kind: Kind, correlation: Any, length: float, amplitude: float
+    store: "Store", kind: Kind, correlation: Correlations, length: float, amplitude: float
 ) -> ElectrodeSpace:
     shape = {"length": length, "amplitude": amplitude}
     return ElectrodeSpace.of_store(store, kind, correlation=correlation, **shape)
