@@ -136,7 +136,7 @@ class ElectrodeSpace:
     length: float = 1.0  # length scale; opposite points have distance 2
     amplitude: float = 1.0  # standard deviation of the utility
     drive: NDArray[np.float64] | None = field(default=None, repr=False)
-    correlation: Correlations | None = field(default=None, repr=False)
+    correlation: "Correlations | None" = field(default=None, repr=False)
     origin: "Store | None" = field(default=None, repr=False)  # what the arrays were read from
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -161,7 +161,7 @@ class ElectrodeSpace:
         store: "Store",
         kind: Kind = "linear",
         *,
-        correlation: Correlations | None = None,
+        correlation: "Correlations | None" = None,
         **shape: float,
     ) -> "ElectrodeSpace":
         """Return the world of a store; another store's correlations may be given to engines."""
