@@ -1,4 +1,4 @@
-"""Solved lead fields, kept between batches: whoever changes rules, drive or region solves once.
+"""Solved lead fields, kept between batches: a change of rules, drive or region needs no new solution.
 
 An entry is found again by the key of everything that it depends on, the code and the versions of
 the libraries included. The folder is $FIELDCORR_CACHE, or fieldcorr in the user's cache folder;
@@ -139,7 +139,7 @@ def _digest(key: str, content: bytes) -> bytes:
 
 
 def _own_bytes(path: Path) -> bytes:
-    """Read a file that is this user's and nobody else's to write; refuse others as unreadable."""
+    """Read a file that this user owns and nobody else can write to; others count as unreadable."""
     with path.open("rb") as file:
         status = os.fstat(file.fileno())
         if os.name == "posix" and (status.st_uid != os.geteuid() or status.st_mode & 0o022):

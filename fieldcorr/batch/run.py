@@ -229,7 +229,7 @@ class Batch:
         }
 
     def _unlisted(self, space: ProductSpace, solved: Solved) -> dict[str, object]:
-        """Return what a store of configurations holds that are defined and not listed."""
+        """Return what a store holds whose configurations are defined by rules and not listed."""
         if self.samples is not None:
             raise ConfigurationError(
                 f"the rules leave {len(space):,} configurations, too many for a mean over samples; "
@@ -286,14 +286,14 @@ class Batch:
         self._timed(name, 1.0)
 
     def _timed(self, stage: str, done: float) -> None:
-        """Report a stage, and remember how long it has taken since it was first heard of."""
+        """Report a stage, and record the time since it was first reported."""
         now = time.perf_counter()
         self._began.setdefault(stage, now)
         self.seconds[stage] = now - self._began[stage]
         self.progress(stage, done)
 
     def _run_record(self) -> dict[str, object]:
-        """Return what alone differs between two runs of the same batch."""
+        """Return the one record that differs between two runs of the same batch."""
         return {
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
             "threads": self.options.threads or available_threads(),

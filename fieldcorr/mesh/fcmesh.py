@@ -45,7 +45,7 @@ T = TypeVar("T")
 
 
 def write_fcmesh(mesh: Mesh, path: Path) -> None:
-    """Write a mesh file, in place of what has that name."""
+    """Write a mesh file, replacing any file of that name."""
     made = io.BytesIO()
     with h5py.File(made, "w", libver=("earliest", "v110")) as file:
         _write_arrays(mesh, file)
@@ -176,7 +176,7 @@ def _read_apart(path: Path) -> None:
 
 
 def try_file(path: str) -> None:
-    """Read a file to see whether that ends; what is wrong with it is said elsewhere."""
+    """Read a file to see whether that ends; mistakes in it are reported elsewhere."""
     limit_memory()
     with contextlib.suppress(MeshError):
         _read(Path(path), is_sealed=False)

@@ -247,7 +247,7 @@ def _compact(
 
 
 def _one_orientation(points: Floats, cells: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Turn all cells where every one is negative: the other convention of vertex order."""
+    """Flip all cells if every one is negative: the file has the other order of vertices."""
     if len(cells) and np.all(tetrahedron_volumes(points, cells) < 0):
         return cells[:, [0, 1, 3, 2]]
     return cells

@@ -14,8 +14,8 @@ from fieldcorr.errors import MeshError
 from fieldcorr.mesh.data import Floats, Ints, Mesh, orient_cells
 from fieldcorr.mesh.topology import boundary_facets
 
-CellTagger = Callable[[Floats], NDArray[Any]]
-FacetChooser = Callable[[Floats], NDArray[Any]]
+CellTagger = Callable[[Floats], NDArray[np.generic]]
+FacetChooser = Callable[[Floats], NDArray[np.generic]]
 
 
 def box_mesh(
