@@ -1,4 +1,4 @@
-"""Solved lead fields, kept between batches: a change of rules, drive or region needs no new solution.
+"""Solved lead fields, kept between batches: other rules, drives or regions need no new solution.
 
 An entry is found again by the key of everything that it depends on, the code and the versions of
 the libraries included. The folder is $FIELDCORR_CACHE, or fieldcorr in the user's cache folder;

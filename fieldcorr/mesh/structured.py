@@ -5,7 +5,6 @@ For convergence studies and closed forms on slabs.
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import permutations
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
