@@ -50,8 +50,8 @@ class Tally:
     all arms outside the two neighbourhoods here, so that a duel costs as much as its neighbours.
     """
 
-    wins: NDArray[Any]
-    plays: NDArray[Any]
+    wins: NDArray[np.generic]
+    plays: NDArray[np.generic]
     background: NDArray[np.float64]
 
     @classmethod
@@ -304,7 +304,7 @@ class NeighbourSource(CorrelationSource):
 
     def __init__(
         self,
-        neighbours: Callable[[int], tuple[NDArray[Any], NDArray[Any]]],
+        neighbours: Callable[[int], tuple[NDArray[np.generic], NDArray[np.generic]]],
         size: int,
         **identity: Unpack[Identity],
     ) -> None:
@@ -314,14 +314,14 @@ class NeighbourSource(CorrelationSource):
     @classmethod
     def from_csr(
         cls,
-        indptr: NDArray[Any],
-        indices: NDArray[Any],
-        data: NDArray[Any],
+        indptr: NDArray[np.generic],
+        indices: NDArray[np.generic],
+        data: NDArray[np.generic],
         **identity: Unpack[Identity],
     ) -> "NeighbourSource":
         """Return a source over the three arrays of a CSR matrix without diagonal."""
 
-        def neighbours(arm: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        def neighbours(arm: int) -> tuple[NDArray[np.generic], NDArray[np.generic]]:
             entries = slice(int(indptr[arm]), int(indptr[arm + 1]))
             return indices[entries], data[entries]
 
@@ -405,7 +405,7 @@ def source_from_store(store: "Store", *, via: Via = "auto") -> CorrelationSource
     return RowSource(store.row, len(store), store=store)
 
 
-def _source_from_frame(frame: Any) -> CorrelationSource:
+def _source_from_frame(frame: object) -> CorrelationSource:
     """Return the source of a DataFrame of r: pandas is not needed, only what it has."""
     labels = [str(name) for name in frame.index]
     if labels != [str(name) for name in frame.columns]:
@@ -440,7 +440,7 @@ def source_from_embedding(embedding: ArrayLike) -> CorrelationSource:
 
 
 def source_from_kernel(
-    function: Callable[[NDArray[Any], NDArray[Any]], ArrayLike],
+    function: Callable[[NDArray[np.generic], NDArray[np.generic]], ArrayLike],
     features: ArrayLike,
     *,
     name: str = "kernel",
@@ -455,14 +455,14 @@ def source_from_kernel(
         raise CorrelationError(f"kernel source: features of shape {points.shape} hold no arms")
 
     @lru_cache(maxsize=_ROWS_KEPT)
-    def row(arm: int) -> NDArray[Any]:
+    def row(arm: int) -> NDArray[np.generic]:
         return _clamped(_real_array(function(points[arm], points), "kernel function"))
 
     digest = f"kernel {name}"
     return RowSource(row, points.shape[0], fingerprint=lambda: _digest(digest, points))
 
 
-def source_from_sparse(matrix: Any) -> CorrelationSource:
+def source_from_sparse(matrix: object) -> CorrelationSource:
     """Return the source of a symmetric scipy sparse matrix; what is not stored is unrelated."""
     csr = _sound_csr(matrix)
     _check_square(csr.shape)
@@ -479,7 +479,7 @@ def source_from_sparse(matrix: Any) -> CorrelationSource:
     )
 
 
-def _sound_csr(matrix: Any) -> Any:
+def _sound_csr(matrix: object) -> Any:
     """Return a sparse matrix as CSR; scipy's own routines crash on indices out of range."""
     try:
         if hasattr(matrix, "check_format"):  # csr, csc, bsr
@@ -498,7 +498,7 @@ def _sound_csr(matrix: Any) -> Any:
     return csr
 
 
-def _real_array(values: ArrayLike, name: str) -> NDArray[Any]:
+def _real_array(values: ArrayLike, name: str) -> NDArray[np.generic]:
     array = np.asarray(values)
     if array.dtype.kind not in "biuf":
         raise CorrelationError(f"{name}: holds something else than real numbers")
@@ -510,15 +510,15 @@ def _check_square(shape: tuple[int, ...]) -> None:
         raise CorrelationError(f"correlation matrix: shape {shape} is not (K, K) with K > 1")
 
 
-def _clamped(values: NDArray[Any]) -> NDArray[Any]:
+def _clamped(values: NDArray[np.generic]) -> NDArray[np.generic]:
     """Return r limited to [-1, 1]; refuse what is no correlation even up to rounding."""
     if not np.all(np.abs(values) <= 1.0 + _ROUNDING):
         raise CorrelationError("correlation: an entry is not finite or outside [-1, 1]")
-    limited: NDArray[Any] = np.clip(values, -1.0, 1.0)
+    limited: NDArray[np.generic] = np.clip(values, -1.0, 1.0)
     return limited
 
 
-def _digest(kind: str, *arrays: NDArray[Any]) -> str:
+def _digest(kind: str, *arrays: NDArray[np.generic]) -> str:
     digest = hashlib.sha256(kind.encode())
     for array in arrays:
         digest.update(f"{array.dtype.str}{array.shape}".encode())
