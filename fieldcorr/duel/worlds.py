@@ -6,7 +6,7 @@ depend neither on threads nor on how trials are grouped.
 
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Literal, Protocol, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,7 +69,7 @@ class Grid:
                 "must be at least 2 and positive"
             )
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         """Send another process what it needs to make the rest again."""
         return Grid, (self.side, self.length, self.amplitude)
 
@@ -139,7 +139,7 @@ class ElectrodeSpace:
     correlation: "Correlations | None" = field(default=None, repr=False)
     origin: "Store | None" = field(default=None, repr=False)  # what the arrays were read from
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         """Send another process the path of a store, not its arrays."""
         if self.origin is None:
             return ElectrodeSpace, tuple(getattr(self, f.name) for f in fields(self))
