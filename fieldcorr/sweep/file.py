@@ -13,7 +13,7 @@ from fieldcorr.mesh import MeshSizes
 from fieldcorr.model import DEFAULT_MODEL, Model, SizesTable, bundled_folder, load_model
 from fieldcorr.model._base import Length, Table, WholeNumber
 from fieldcorr.model._toml import parse_toml, read_text
-from fieldcorr.model.mistakes import validation_message
+from fieldcorr.model.mistakes import did_you_mean, validation_message
 from fieldcorr.sweep.distributions import Distribution
 
 DEFAULT_SWEEP = "default"
@@ -168,6 +168,10 @@ def _check_keys(sweep: Sweep) -> None:
         if key in sweep.file.set:
             raise ModelError(f'{sweep.path}: "{key}" is both set and varied')
     for key, law in sweep.vary.items():
+        table, tissue = [*key.split("."), ""][:2]
+        if table == "tissues" and tissue not in sweep.model.tissues:
+            hint = did_you_mean(tissue, sweep.model.tissues)
+            raise ModelError(f'{sweep.path}: vary."{key}": no such tissue{hint}')
         middle = {**sweep.file.set, key: law.at(0.5)}
         try:
             changed = sweep.model.replace(middle)

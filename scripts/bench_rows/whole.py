@@ -114,7 +114,7 @@ def read(mode: str, subject: str) -> Measured:
     source = _source(mode)
     tally, tables = source.tally(), source.whole.tables
     source.add(tally, 12_345_678, 31_234_567)
-    of_r = [tables.multipliers, tables.inverse_norm]
+    of_r = [tables.to_anode, tables.inverse_norm]
     arrays = {
         "update": [*of_r, tally.wins, tally.plays],
         "bounds": [tally.wins, tally.plays],

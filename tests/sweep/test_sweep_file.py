@@ -51,6 +51,7 @@ MISTAKES = {
     "low = 0.025": ("low = 0.5", r"low = 0.5 is not below high = 0.25"),
     "high = 0.25": ("", r"high is missing, which loguniform needs"),
     'distribution = "loguniform"': ('distribution = "lognormal"', "distribution"),
+    '[vary."tissues.fat.c': ('[vary."tissues.fatt.c', r'no such tissue; did you mean "fat"\?'),
     '"tissues.fat.conductivity_S_per_m"': ('"tissues.fat.conductivty"', "unknown key"),
     '"region.half"': ('"configurations.preset"', "all samples share configurations"),
     'values = ["all", "dorsal"]': ('values = ["ventral"]', 'must be .*"ventral"|ventral'),

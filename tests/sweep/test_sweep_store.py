@@ -322,6 +322,23 @@ def test_the_commands_say_what_was_found(swept: SweepStore, small: Sweep, folder
     told = fieldcorr("info", output).stdout
     assert "5 samples of 2 inputs" in told
     assert "within 30 mm of the array's centre along the cord" in told
+    described = small.model.replace(
+        {
+            "stimulator.control": "voltage",
+            "stimulator.pulse_width_us": 210.0,
+            "stimulator.amplitude_V": {"largest": 10.5},
+            "stimulator.impedance_ohm": {"0- 1+": float(round(ohm))},
+        }
+    )
+    model = folder / "described.toml"
+    model.write_text(described.text)
+    same = fieldcorr(
+        *("precompute", model, "--mesh", "tiny", "--no-estimate", "--cache", folder / "cache"),
+        *("--sweep", swept.path, "--impedances", model, "-o", folder / "described.h5"),
+    )
+    assert same.exit_code == 0, same.output
+    with open_store(output) as one, open_store(folder / "described.h5") as other:
+        assert (one.array("/sweep/weight") == other.array("/sweep/weight")).all()
     refused = fieldcorr("info", output, "--impedances", table)
     assert refused.exit_code == 2
     assert "needs a sweep store" in refused.stderr
