@@ -116,8 +116,9 @@ def _eigenfeatures(
     rest, count = variance.copy(), 0
     factor = np.zeros((rest.size, min(_PIVOTS, rest.size)))
     while count < factor.shape[1]:
-        pivot = kernels.choose_pivot(rest, key, _LEAST)
-        if pivot < 0:
+        # The arm with the most variance left; of nearly equal ones that of the largest key.
+        pivot = int(np.argmax(np.where(rest > _LEAST, rest + 1e-6 * key, -1.0)))
+        if rest[pivot] <= _LEAST:
             break
         kernels.add_column(row(pivot), pivot, count, factor, rest)
         count += 1
@@ -134,7 +135,8 @@ def _eigenfeatures(
 def _eigen(rows: Float64s) -> tuple[Float64s, Float64s]:
     """Return eigenvalues, largest first, and eigenvectors, in columns, of X' X / K."""
     moments = np.empty((rows.shape[1],) * 2)
-    kernels.second_moments(rows, moments)
+    kernels.times(np.ascontiguousarray(rows.T), rows, moments)
+    moments /= len(rows)
     vectors = np.empty_like(moments)
     kernels.jacobi(moments, vectors, _SWEEPS)
     order = np.argsort(-np.diag(moments), kind="stable")
