@@ -195,12 +195,19 @@ class EmbeddingSource(CorrelationSource):
     def row(self, arm: int) -> NDArray[np.float32]:
         """Return r of one arm with everyone, (K,)."""
         self._check_arm(arm)
-        r = np.empty(self._size, dtype=np.float32)
-        kernels.row_from_embedding(self._blocks, arm, r)
-        return r
+        row = self._rows(arm, arm)[0]
+        row[arm] = 1.0
+        return row
+
+    def _rows(self, i: int, j: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Return r of two arms with everyone, as the embedding gives it."""
+        rows = np.empty(self._size, np.float32), np.empty(self._size, np.float32)
+        kernels.rows_from_embedding(self._blocks, i, j, np.empty((2, self._blocks.shape[2])), *rows)
+        return rows
 
     def _add(self, rule: kernels.Rule, tally: Tally, winner: int, loser: int) -> None:
-        kernels.add_from_embedding(rule, self._blocks, winner, loser, tally.wins, tally.plays)
+        rows = self._rows(winner, loser)
+        kernels.add_from_rows(rule, *rows, winner, loser, tally.wins, tally.plays)
 
 
 class RowSource(CorrelationSource):
