@@ -195,7 +195,7 @@ def search(k: int) -> Measured:
 
 
 def store_neighbours(k: int, dask: str) -> Measured:
-    """Make all blocks of a store, here or by two workers, who write files and start and end here."""
+    """Make all blocks of a store, here or by two workers, whose start and end is counted."""
     from fieldcorr.cluster import workers
     from fieldcorr.store.blocks import Blocks, Options
 
