@@ -1,6 +1,6 @@
 """r among all configurations of a product space: from Gram matrix, admittance and drive alone.
 
-Nothing of length K times R is kept: tables of about 10 bytes per configuration are built at first
+Nothing of length K times R is kept: tables of about 8 bytes per configuration are built at first
 use (:mod:`~fieldcorr.correlation._tree_kernels` says how), and r of an arm with everyone is
 computed from them whenever it is needed. Every way to r goes through the same operations, so a row,
 a part of it, and an update of a few survivors see the same float32.
@@ -27,7 +27,7 @@ from fieldcorr.errors import CorrelationError
 Floats = NDArray[np.float64]
 
 MOST_TABLE_BYTES = 2 << 30
-"""Largest tables that are built: those of all configurations of 16 contacts have 430 MB."""
+"""Largest tables that are built: those of all configurations of 16 contacts have 348 MB."""
 
 WEAKEST = 1e-4
 """Least norm of a field, of the largest possible: below, rounding would reach r."""

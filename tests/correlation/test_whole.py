@@ -55,6 +55,14 @@ def test_a_space_does_not_find_what_is_not_in_it(case: Case) -> None:
 
 
 @same_fixture
+@given(cases(), st.sampled_from([-1, 0, 1]))
+def test_a_space_knows_who_uses_a_contact(case: Case, sign: int) -> None:
+    for contact, column in enumerate(case.polarity.T):
+        want = column == sign if sign else column != 0
+        np.testing.assert_array_equal(case.space.uses(contact, sign), want)
+
+
+@same_fixture
 @given(cases())
 def test_rows_are_the_definition(case: Case) -> None:
     r, want = source(case), definition(case)
