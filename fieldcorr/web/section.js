@@ -278,7 +278,7 @@ export class SectionView {
   name(pen, theme, name, x, y) {
     const [width, height] = this.size;
     const besideMark = y < 28 && Math.min(x, width - x) < 40;
-    const aboveBar = y > height - 50 && x > width - 5 * this.scale - 20;
+    const aboveBar = y > height - 50 && x < 5 * this.scale + 20;
     if (besideMark || aboveBar) return;
     pen.save();
     pen.translate(x, y);
@@ -294,7 +294,7 @@ export class SectionView {
     this.text(pen, theme, left, 11, 12, true, theme.ink);
     this.text(pen, theme, right, width - 11, 12, true, theme.ink);
     const bar = 5 * this.scale;
-    const [x, y] = [width - bar - 10, height - 12];
+    const [x, y] = [10, height - 12]; // away from the contacts
     pen.strokeStyle = theme.halo;
     for (const [wide, colour] of [[5, theme.halo], [2, theme.ink]]) {
       Object.assign(pen, { lineWidth: wide, strokeStyle: colour });

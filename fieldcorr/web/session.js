@@ -10,8 +10,9 @@ const KEYS = { ArrowLeft: "left", 1: "left", l: "left", ArrowRight: "right", 2: 
 const PARAMETERS = { pulse_width_us: "Pulse width, \u00b5s", rate_Hz: "Rate, Hz" };
 const NUMBERS = ["amplitude", ...Object.keys(PARAMETERS)];
 const EVERY = 1500; // ms between looks at the server
-const SCALE = { least: 6, most: 9, axial: 1.55 }; // px per mm; the axial section is so many times as large
+const SCALE = { least: 6.5, most: 9, axial: 1.55 }; // px per mm; the axial section is so many times as large
 const AROUND = 345; // px of the window's height that are not pictures
+const NARROW = 700; // px: here the style sheet makes pictures smaller
 
 const page = { store: null, state: null, busy: false, ready: 0 };
 const part = { doses: [] };
@@ -226,6 +227,7 @@ function changes(store, left, right) {
 
 // Pixels per mm at which the pictures of a candidate stand side by side, above the answers.
 function fitting(store) {
+  if (innerWidth <= NARROW) return SCALE.most;
   const { width, height } = arrayFrame(store, 1, store.sections.at(-1)?.up);
   const span = (plane) => store.sections.filter((s) => s.plane === plane).slice(0, 1).reduce((_, s) => s.across[1] - s.across[0], 0);
   const room = part.question.clientWidth / 2 - 60; // less the gaps
