@@ -63,12 +63,12 @@ class Comparison:
     def cells(self) -> tuple[str, ...]:
         """Return the texts of the columns of :data:`HEAD`."""
         if self.theory is not None:
-            target, reached = f"{self.theory:g}\u00a0±\u00a0{self.target:g}", f"{self.reached:.2f}"
+            target, reached = f"{self.theory:g} ± {self.target:g}", f"{self.reached:.2f}"
         else:
             target = "" if self.target is None else f"{self.target:.0e}"
             reached = f"{self.reached:.1e}"
         mark = "" if self.target is None else ("yes" if self.is_met else "NO")
-        dofs = f"{self.dofs:,}".replace(",", "\u00a0")  # a narrow column must not part it
+        dofs = f"{self.dofs:,}".replace(",", " ")
         return self.case, self.mesh, f"P{self.order}", dofs, self.quantity, target, reached, mark
 
 
