@@ -297,6 +297,18 @@ def device_areas_cm2(device: Mapping[str, Any], names: Iterable[str]) -> Floats:
     return np.array([np.inf if name == CASE else area for name in names])
 
 
+def measured_polarity(text: str, names: Sequence[str]) -> Signs | None:
+    """Return the configuration (E,) that an impedance was measured of, by the key of a table.
+
+    A contact alone is measured against the case; None where the case is no electrode.
+    """
+    if text not in names:
+        return parse_configuration(text, names)
+    if text == CASE or CASE not in names:
+        return None
+    return parse_configuration(f"{text}- {CASE}+", names)
+
+
 def check_impedances(impedances: Mapping[str, float], names: Sequence[str]) -> None:
     """Refuse impedances of what is neither a contact nor a configuration with both signs."""
     for text in impedances:

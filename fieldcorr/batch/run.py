@@ -253,7 +253,7 @@ class Batch:
             with self._stage("error estimate"):
                 estimate = self._estimate(sample, embedding, solved)
                 if solved.order_one is not None:
-                    identities |= direct_defect(self.model, solved.order_one, sample)
+                    identities |= direct_defect(self.model, solved.order_one, sample, self.cache)
         return {
             **lead_field_values(self.model, solved.main, slim=self.slim),
             **companion_values(self.model, solved.companion),

@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 TOLERANCE = 1e-5
 """Largest change of r for which columns of the mean's embedding are left out."""
 
-_FREE = ("name", "description", "configurations", "mesh", "solver")
+_FREE = ("name", "description", "configurations", "mesh", "solver", "stimulator")
 """Tables in which a model may differ from the one that was swept."""
 
 

@@ -66,12 +66,15 @@ class Session(Closing):
         """Begin a session in a new journal; an existing file is refused.
 
         Without an ``algorithm`` it is BayesDuel, or CorrDuel if ``settings`` has an option of its
-        own, as ``delta``, or if there are too many arms to list. ``stimulation`` has a checked
-        ``stimulator`` table and ``limits``, in place of the store's.
+        own, as ``delta``, if there are too many arms to list, or if r is read via "damped", which
+        no other engine uses. ``stimulation`` has a checked ``stimulator`` table and ``limits``, in
+        place of the store's.
         """
         source, settings = as_source(correlation, via=via), settings or {}
         chosen = None if whitelist is None else sorted({arm_number(arm) for arm in whitelist})
         algorithm = algorithm or _suited(source, settings)
+        if source.via == "damped" and algorithm != CorrDuel.__name__:
+            raise DuelError(f"{algorithm} does not use r less its spread (damped): CorrDuel does")
         engine = _build(algorithm, source, horizon, seed, chosen, repeats, settings)
         header = session_header(engine, store_name=store_name, whitelist=chosen, meta=meta or {})
         if stimulation is not None:
@@ -185,8 +188,8 @@ def read_session(
 def _suited(source: CorrelationSource, settings: Mapping[str, object]) -> str:
     """Return the algorithm of a session for which none is named."""
     own = DuelOptions().record().keys() - {"chain"}
-    kind = CorrDuel if isinstance(source, WholeSource) or own & settings.keys() else BayesDuel
-    return kind.__name__
+    paper = isinstance(source, WholeSource) or source.via == "damped" or own & settings.keys()
+    return (CorrDuel if paper else BayesDuel).__name__
 
 
 def _build(

@@ -78,6 +78,14 @@ def load_stimulation(path: Path) -> dict[str, Any]:
     }
 
 
+def load_impedances(path: Path) -> dict[str, float]:
+    """Read the impedances that a file's ``[stimulator]`` has: that of a model or of a session."""
+    table = parse_toml(read_text(path), path).get("stimulator")
+    if not isinstance(table, dict) or not table.get("impedance_ohm"):
+        raise ModelError(f"{path}: has no measured impedances: stimulator.impedance_ohm")
+    return dict(_validated(StimulatorTable, table, path).impedance_ohm)
+
+
 def resolve_mesh(model: Model, which: str = "standard") -> Path:
     """Return the mesh file that a model names as standard, companion or tiny.
 
