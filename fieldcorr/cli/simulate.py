@@ -43,14 +43,14 @@ Examples:
 group = command_group(HELP)
 
 _BOTH = {"noise": 0.5, "seed": 0, "amplitude": 1.0, "rater": {}, "engines": [], "options": {}}
-PAPER: dict[str, object] = {
+PAPER: dict[str, Any] = {
     "trials": 1000,
     "horizon": 100,
     **_BOTH,
     "length": 0.2,
     "side": 50,
 }
-STORE: dict[str, object] = {
+STORE: dict[str, Any] = {
     "trials": 200,
     "horizon": 400,
     **_BOTH,

@@ -6,7 +6,7 @@ depend neither on threads nor on how trials are grouped.
 
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 import numpy as np
 from numpy.typing import NDArray

@@ -156,7 +156,8 @@ def questions(arms: int) -> Measured:
     store = SimpleNamespace(
         embedding=points, current=points * strength, array=lead.__getitem__, hash="benchmark"
     )
-    engine = BayesDuel(EmbeddingSource(points, store=store), horizon=10_000, seed=1)
+    source = EmbeddingSource(points, store=store)  # type: ignore[arg-type]
+    engine = BayesDuel(source, horizon=10_000, seed=1)
     rng = np.random.default_rng(2)
 
     def answer(count: int) -> None:
@@ -275,7 +276,7 @@ def _environment(name: str, base: str, *packages: str) -> Path:
     if not (folder / "installed").exists():
         print(f"making {folder} with {base} ...", file=sys.stderr, flush=True)
         subprocess.run([base, "-m", "venv", "--clear", str(folder)], check=True)
-        install = [folder / "bin" / "python", "-m", "pip", "install", "-q", *packages]
+        install = [str(folder / "bin" / "python"), "-m", "pip", "install", "-q", *packages]
         subprocess.run(install, check=True)
         (folder / "installed").touch()
     return folder / "bin" / "python"
