@@ -47,6 +47,12 @@ class ProductSpace:
         """Return the number of configurations K."""
         return int(self.offsets[-1])
 
+    @property
+    def count(self) -> int:
+        """The number of configurations, however large: ``len`` lists blocks."""
+        tallied = _tallied(self.allowed).items()
+        return sum(times for numbers, times in tallied if self._within(*numbers))
+
     @cached_property
     def width(self) -> int:
         """How many contacts, from the first on, choose a leaf."""
@@ -162,7 +168,10 @@ def _choices(allowed: NDArray[np.bool_]) -> NDArray[np.int8]:
 
 
 def _tallied(allowed: NDArray[np.bool_]) -> Counter[tuple[int, int]]:
-    """Return how many choices of digits there are with so many anodes and cathodes."""
+    """Return how many choices of digits there are with so many anodes and cathodes.
+
+    The product of one polynomial per contact, in integers of any size.
+    """
     found = Counter({(0, 0): 1})
     for off, anode, cathode in allowed.tolist():
         grown: Counter[tuple[int, int]] = Counter()
