@@ -1,4 +1,4 @@
-"""From lead fields to currents and unit vectors, as the model asks for, and how sure r is.
+"""From lead fields to currents and unit vectors, as the model asks, and how accurate r is.
 
 The discretisation error is estimated by doing the same with the lead fields of coarser
 discretisations; a few configurations are solved directly, to check the algebra from lead fields to

@@ -232,7 +232,8 @@ class Actions:
         names = " ".join(words)
         if contact is None:
             names = ", ".join(self._engine.source.label(arm) for arm in arms)
-        return f"{verb}d {names}: {change} configurations changed, {self._left()}"
+        changed = f"{change} configuration{'s' * (change != 1)} changed"
+        return f"{verb}d {names}: {changed}, {self._left()}"
 
     def _contact(self, words: tuple[str, ...]) -> tuple[int, int] | None:
         """Return the contact and sign (0 for both) that the words name, None if they name none.

@@ -132,7 +132,7 @@ class TextFront:
 
     def begin(self, session: Session) -> None:
         """Say what this is and how far it has come."""
-        self._write(f"{NOTICE}\nOnly configurations of the store are proposed, none excluded.\n")
+        self._write(f"{NOTICE}\nProposed is what the store has and nobody has excluded.\n")
         if session.torn:
             self._write(
                 f"The last line of the journal was unfinished ({len(session.torn)} bytes): it was "

@@ -19,7 +19,7 @@ ENGINES = ("BayesDuel", "CorrDuel", "LinearThompson", "KernelSelfSparring")
 MEASURES = ("potential", "field", "activating")
 STOP = (0.9, 0.1)
 CALLED = 40
-FRESH = 200
+FRESH = 400
 """Sessions from this one on were played by no engine before its rules were settled."""
 
 
