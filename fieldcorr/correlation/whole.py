@@ -279,6 +279,8 @@ class Whole:
 class WholeTally(Tally):
     """Wins and plays (M,), float32, of members alone, in order of their rows."""
 
+    wins: NDArray[np.float32]
+    plays: NDArray[np.float32]
     members: tree.Members
 
     def __deepcopy__(self, _: dict[int, Any]) -> "WholeTally":
