@@ -90,8 +90,6 @@ contact = { length_mm = 3.0, width_mm = 2.0 }
     for row in range(4)
 )
 
-HALF, MORE = 0.5, 1.5
-TISSUES = ("csf", "bone", "white", "grey", "fat", "dura", "muscle")
 CONTACT_M2 = 6e-6
 CHANGES: Mapping[str, Mapping[str, Any]] = {
     "fat 0.04 to 0.25 S/m": {"tissues.fat.conductivity_S_per_m": 0.25},
@@ -230,9 +228,9 @@ def inputs() -> None:
     sweep, cache = load_sweep(), Cache(CACHE)
     CACHE.mkdir(parents=True, exist_ok=True)
     scaled = {
-        f"{tissue} x {factor:g}": _scaled(sweep.model, tissue, factor)
-        for tissue in TISSUES
-        for factor in (HALF, MORE)
+        f"{name} x {factor:g}": {key: factor * value}
+        for name, key, value in _conductivities(sweep.model)
+        for factor in (0.5, 1.5)
     }
     polarity = enumerate_configurations(sweep.model.rules, contacts_of(sweep.model))
     own = circuit_of(sweep, sweep.model, sample_mesh(sweep, sweep.model, cache))
@@ -249,11 +247,13 @@ def inputs() -> None:
     print(table(["changed", *(f"{m}: {w}" for m in ("voltage", "current") for w in each)], lines))
 
 
-def _scaled(model: Model, tissue: str, factor: float) -> dict[str, float]:
-    """Return all conductivities of a tissue, scaled."""
-    values = model.content()["tissues"][tissue].items()
-    known = {key: value for key, value in values if key.startswith("conductivity_") and value}
-    return {f"tissues.{tissue}.{key}": factor * value for key, value in known.items()}
+def _conductivities(model: Model) -> Iterator[tuple[str, str, float]]:
+    """Yield name, key and value of every conductivity of a model's tissues."""
+    for tissue, values in model.content()["tissues"].items():
+        for key, value in values.items():
+            if key.startswith("conductivity_") and value:
+                way = key.removeprefix("conductivity_").removesuffix("S_per_m").strip("_")
+                yield f"{tissue} {way}".strip(), f"tissues.{tissue}.{key}", value
 
 
 def _moved(two: Ensemble) -> list[str]:
@@ -279,7 +279,7 @@ def sweep_table(path: Path) -> None:
         ["bipoles of contact 0, mean", f"{min(ohm):.1f} to {max(ohm):.1f} k\N{OHM SIGN}"],
     ]
     for key, value in vars(summarise(sweep)).items():
-        lines.append([WORDS[key], f"{value:.0%}" if "kept" in key else f"{value:.3f}"])
+        lines.append([WORDS[key], f"{100 * value:.0f} %" if "kept" in key else f"{value:.3f}"])
     shares = variance_shares(sweep).items()
     lines += [[f"`{key}`", f"{100 * share:.1f} % of the variance"] for key, share in shares]
     print(table(["what", "value"], lines))
