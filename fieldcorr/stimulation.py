@@ -127,7 +127,7 @@ class Doses:
     ceiling: Floats  # (K,) largest amplitude within the limits; 0 if none can be set
     reasons: tuple[str, ...]  # why something is not known, "" where all is
 
-    def columns(self, names: Sequence[str], unit: str) -> dict[str, NDArray[Any]]:
+    def columns(self, names: Sequence[str], unit: str) -> dict[str, NDArray[np.generic]]:
         """Return them as columns of a table: of configurations, then of single contacts."""
         parts = {
             "current (mA)": self.contact_mA,
@@ -264,9 +264,9 @@ class Stimulation:
 
 def stimulation_of(
     store: "Store",
-    table: Mapping[str, Any] | None = None,
+    table: Mapping[str, object] | None = None,
     *,
-    limits: Mapping[str, Any] | None = None,
+    limits: Mapping[str, object] | None = None,
     measured: Mapping[str, float] | None = None,
 ) -> Stimulation | None:
     """Return the stimulator on the array of a store, None if none is described.

@@ -357,6 +357,9 @@ def export(
     what: Annotated[
         str, typer.Option(help="survivors, duels, entries, events, electrodes, rater or lesson.")
     ] = "survivors",
+    top: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Only the first N survivors.")
+    ] = None,
     store: StoreOption = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
@@ -404,7 +407,7 @@ def export(
         elif what == "entries":
             rows = entry_rows(content)
         elif what == "survivors":
-            rows = survivor_rows(engine)
+            rows = survivor_rows(engine, top)
         else:
             rows = (event_rows if what == "events" else duel_rows)(engine, content)
         write_rows(rows, output, force=force)

@@ -132,7 +132,7 @@ class TextFront:
 
     def begin(self, session: Session) -> None:
         """Say what this is and how far it has come."""
-        self._write(f"{NOTICE}\nOnly configurations of the store are proposed, none excluded.\n")
+        self._write(f"{NOTICE}\nProposed is what the store has and nobody has excluded.\n")
         if session.torn:
             self._write(
                 f"The last line of the journal was unfinished ({len(session.torn)} bytes): it was "
@@ -281,6 +281,6 @@ def result_text(engine: Engine) -> str:
             f"{engine.source.label(row.arm)}"
         )
     if p.left > TOP:
-        lines.append(f"      ... and {p.left - TOP} more: fieldcorr duel export has them all")
+        lines.append(f"      ... and {p.left - TOP} more: fieldcorr duel export writes them")
     lines.append("The set counts, not the first rank: no guarantee goes with these intervals.")
     return "\n".join(lines)

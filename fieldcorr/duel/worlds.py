@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldcorr.correlation.sources import (
+    Correlations,
     CorrelationSource,
     Via,
     as_source,
@@ -149,7 +150,7 @@ class ElectrodeSpace:
     length: float = 1.0  # length scale; opposite points have distance 2
     amplitude: float = 1.0  # standard deviation of the utility
     drive: NDArray[np.float64] | None = field(default=None, repr=False)
-    correlation: Any = field(default=None, repr=False)
+    correlation: "Correlations | None" = field(default=None, repr=False)
     origin: "Store | None" = field(default=None, repr=False)  # what the arrays were read from
     via: Via = "auto"
 
@@ -173,7 +174,12 @@ class ElectrodeSpace:
 
     @classmethod
     def of_store(
-        cls, store: "Store", kind: Kind = "linear", *, correlation: Any = None, **others: Any
+        cls,
+        store: "Store",
+        kind: Kind = "linear",
+        *,
+        correlation: "Correlations | None" = None,
+        **others: Any,
     ) -> "ElectrodeSpace":
         """Return the world of a store; another store's correlations may be given to engines."""
         drive = None
@@ -273,7 +279,12 @@ class WholeSpace:
 
 
 def _of_store(
-    store: "Store", kind: Kind, correlation: Any, length: float, amplitude: float, via: Via
+    store: "Store",
+    kind: Kind,
+    correlation: "Correlations | None",
+    length: float,
+    amplitude: float,
+    via: Via,
 ) -> ElectrodeSpace:
     shape = {"length": length, "amplitude": amplitude, "via": via}
     return ElectrodeSpace.of_store(store, kind, correlation=correlation, **shape)

@@ -84,13 +84,15 @@ def tissue_outlines(mesh: TissueMesh, *, axis: int, at: float) -> FloatArray:
 def roomy_places(tags: NDArray[np.int64], room: float) -> Iterator[tuple[int, int, int]]:
     """Yield (tag, row, column) of the place in a grid of tags that is farthest from its border.
 
+    Of places that are equally far, to a step, it is the middle one: a strip is named half-way.
     Tags without a place more than ``room`` steps inside are left out, and negative ones.
     """
     from scipy.ndimage import distance_transform_edt
 
     for tag in np.unique(tags[tags >= 0]):
         depth = distance_transform_edt(np.pad(tags == tag, 1))[1:-1, 1:-1]
-        row, column = np.unravel_index(int(depth.argmax()), depth.shape)
+        deepest = np.argwhere(depth >= depth.max() - 1.0)
+        row, column = deepest[len(deepest) // 2]
         if depth[row, column] > room:
             yield int(tag), int(row), int(column)
 

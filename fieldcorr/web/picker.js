@@ -7,7 +7,7 @@ import { colourScale, drawColourBar, KINDS, SectionView } from "./section.js";
 const NEXT = { 0: -1, "-1": 1, 1: 0 };
 const KEYS = { "-": -1, "\u2212": -1, "+": 1, "=": 1, 0: 0, Delete: 0, Backspace: 0 };
 const TARGET = 44; // px, the least size of what is pressed
-const AXIAL = 21; // px per mm
+const AXIAL = { scale: 21, most: 480 }; // px per mm, and px in all
 
 let made = 0;
 
@@ -84,9 +84,10 @@ export class Picker {
     this.ends = [0, 1, 2].map(() => el("span", {}));
     this.hint = `0 V is the ${this.store.zero}. Point at a section to read a value.`;
     this.probed = el("p", { class: "quiet probe" }, this.hint);
-    const axial = view("axial", AXIAL);
     const [from, to] = this.planes.axial[0].across;
-    axial.style.width = `${(to - from) * AXIAL}px`;
+    const scale = Math.min(AXIAL.scale, AXIAL.most / (to - from));
+    const axial = view("axial", scale);
+    axial.style.width = `${(to - from) * scale}px`;
     axial.append(
       el("fieldset", { class: "choices" }, el("legend", { class: "hidden" }, "What the sections show"), choices),
       el("div", { class: "scale" }, this.bar, el("div", { class: "ends" }, this.ends)), this.probed);

@@ -116,7 +116,7 @@ function configurations(store, picker) {
 export function rankedList(store, ranked) {
   return el("ol", { class: "ranked" }, ranked.map((row, k) => {
     const pattern = store.patterns[store.placeOf.get(row.text)];
-    const figures = row.estimate === undefined ? null : `estimate ${row.estimate.toFixed(2)} \u00b1 ${row.radius.toFixed(2)}, n = ${row.count.toFixed(1)}`;
+    const figures = row.estimate === undefined ? null : `estimate ${row.estimate.toFixed(2)} \u00b1 ${row.radius.toFixed(2)}, n = ${Number(row.count.toFixed(1))}`;
     return el("li", {}, el("b", {}, `${k + 1}. ${signed(row.text)}`), pattern && smallArray(store, pattern, 190), figures && el("span", { class: "quiet" }, figures));
   }));
 }

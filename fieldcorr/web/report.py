@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from fieldcorr.store import Store
 
 NOTICE = (
-    "Research software, no medical device. Nothing here is measured in a patient; check every "
-    "configuration before it is delivered."
+    "Research software, no medical device. Fields and r are modelled; check every configuration "
+    "before it is delivered."
 )
 _PAGE = """<!doctype html>
 <html lang="en">
@@ -129,7 +129,7 @@ def _verification(facts: Mapping[str, Any]) -> str:
             for key, text in names.items()
             if estimate[key] is not None
         ]
-        told = _table("", rows, ("|\u0394r| from", "largest", "99 %", "median"))
+        told = _table("numbers", rows, ("|\u0394r| from", "largest", "99 %", "median"))
         told += f'<p class="quiet">{escape(estimate["statement"])}</p>'
     return (
         '<div class="two"><div><h3>Physical identities, relative error</h3>'

@@ -274,20 +274,27 @@ export class SectionView {
     pen.fillText(text, x, y);
   }
 
+  // The name of a tissue; in a sagittal section tissues are long and narrow, and so is their name.
+  name(pen, theme, name, x, y) {
+    const [width, height] = this.size;
+    const besideMark = y < 28 && Math.min(x, width - x) < 40;
+    const aboveBar = y > height - 50 && x < 5 * this.scale + 20;
+    if (besideMark || aboveBar) return;
+    pen.save();
+    pen.translate(x, y);
+    if (this.section.plane === "sagittal") pen.rotate(-Math.PI / 2);
+    this.text(pen, theme, name, 0, 0, false, theme.ink);
+    pen.restore();
+  }
+
   dress(pen, theme) {
     const [width, height] = this.size;
-    if (this.section.plane === "axial") {
-      for (const [name, ...where] of this.section.tissues) {
-        const [x, y] = this.place(...where);
-        const besideMark = y < 28 && Math.min(x, width - x) < 40;
-        if (!besideMark) this.text(pen, theme, name, x, y, false, theme.ink);
-      }
-    }
+    for (const [name, ...where] of this.section.tissues) this.name(pen, theme, name, ...this.place(...where));
     const [left, right] = this.section.marks;
     this.text(pen, theme, left, 11, 12, true, theme.ink);
     this.text(pen, theme, right, width - 11, 12, true, theme.ink);
     const bar = 5 * this.scale;
-    const [x, y] = [width - bar - 10, height - 12];
+    const [x, y] = [10, height - 12]; // away from the contacts
     pen.strokeStyle = theme.halo;
     for (const [wide, colour] of [[5, theme.halo], [2, theme.ink]]) {
       Object.assign(pen, { lineWidth: wide, strokeStyle: colour });

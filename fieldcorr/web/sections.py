@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 STEP_M = 6e-4
 MARGIN_M = 4e-3
 """Grid step, and what is shown around cord and contacts."""
+REACH_M = 1.5e-2
+"""How far from the contacts anything is shown: the compared region may be the whole body."""
 MOST = 12
 FINER = 4
 """The void of the paddle is drawn on a grid so many times as fine."""
@@ -70,9 +72,10 @@ def section_places(coordinates: FloatArray) -> list[float]:
 def _window(layout: ArrayLayout, cord: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the corners of the box that is shown, m: along the cord the contacts decide."""
     contacts = layout.corners[layout.on_array].reshape(-1, 3)
-    low = np.minimum(contacts.min(axis=0), cord.min(axis=0)) - MARGIN_M
-    high = np.maximum(contacts.max(axis=0), cord.max(axis=0)) + MARGIN_M
-    low[2], high[2] = contacts[:, 2].min() - MARGIN_M, contacts[:, 2].max() + MARGIN_M
+    first, last = contacts.min(axis=0), contacts.max(axis=0)
+    beyond = np.array([REACH_M, REACH_M, 0.0])
+    low = np.clip(cord.min(axis=0), first - beyond, first) - MARGIN_M
+    high = np.clip(cord.max(axis=0), last, last + beyond) + MARGIN_M
     return low, high
 
 

@@ -8,8 +8,11 @@ import { colourScale, SectionView } from "./section.js";
 const SIDES = ["Left", "Right"];
 const KEYS = { ArrowLeft: "left", 1: "left", l: "left", ArrowRight: "right", 2: "right", r: "right", s: "same", k: "skip", u: "undo" };
 const PARAMETERS = { pulse_width_us: "Pulse width, \u00b5s", rate_Hz: "Rate, Hz" };
+const NUMBERS = ["amplitude", ...Object.keys(PARAMETERS)];
 const EVERY = 1500; // ms between looks at the server
-const SCALE = { array: 9, sagittal: 9, axial: 14 };
+const SCALE = { least: 6.5, most: 9, axial: 1.55 }; // px per mm; the axial section is so many times as large
+const AROUND = 345; // px of the window's height that are not pictures
+const NARROW = 700; // px: here the style sheet makes pictures smaller
 
 const page = { store: null, state: null, busy: false, ready: 0 };
 const part = { doses: [] };
@@ -24,19 +27,23 @@ async function ask(path, options) {
 
 // -- saying something -------------------------------------------------------------------------
 
+// Say something and show what follows from it; returns whether it was recorded.
 async function say(verb, list = [], meta = {}) {
-  if (page.busy) return;
+  if (page.busy) return false;
   page.busy = true;
   document.body.setAttribute("aria-busy", "true");
   try {
     const body = JSON.stringify({ lines: page.state.lines, verb, words: list, meta });
     const state = await ask("/say", { method: "POST", body, headers: { "content-type": "application/json" } });
+    page.lost = false;
     show(state);
     tell(state.problem ?? state.told, Boolean(state.problem));
+    return !state.problem;
   } catch (error) {
     // Whether it was recorded is not known here: the next look at the journal tells.
     page.state.lines = -1;
     tell(`No answer from fieldcorr: ${error.message}. What is in the journal is shown when it is back.`, true);
+    return false;
   } finally {
     page.busy = false;
     document.body.removeAttribute("aria-busy");
@@ -53,41 +60,44 @@ function said(...names) {
 }
 
 function parameters() {
-  const meta = said("rater");
-  const numbers = { [`amplitude_${page.unit}`]: typed("amplitude"), pulse_width_us: typed("pulse_width_us"), rate_Hz: typed("rate_Hz") };
-  for (const [name, value] of Object.entries(numbers)) if (value !== null) meta[name] = value;
+  const meta = said("rater", "note");
+  for (const name of NUMBERS) {
+    if (part[name].value.trim()) meta[name === "amplitude" ? `amplitude_${page.unit}` : name] = typed(name);
+  }
   return meta;
 }
 
-// What takes something back says who and why; the reason holds once.
-async function takeBack(verb, list = []) {
-  await say(verb, list, said("actor", "reason"));
-  part.reason.value = "";
+// A text that was recorded has left its field; one that was not stays there.
+async function sayOnce(name, ...words) {
+  if (await say(...words)) part[name].value = "";
+}
+
+// What takes something back says who and why.
+function takeBack(verb, list = []) {
+  return sayOnce("reason", verb, list, said("actor", "reason"));
 }
 
 function answer(verb) {
   if (verb === "undo") return takeBack("undo");
   if (!page.state.pair.length) return undefined;
-  const note = part.note.value.trim();
-  part.note.value = "";
-  return say(verb, [], note ? { ...parameters(), note } : parameters());
+  const wrong = NUMBERS.find((name) => part[name].value.trim() && typed(name) === null);
+  if (wrong) return tell(`"${part[wrong].value}" is no number. Nothing was recorded.`, true);
+  return sayOnce("note", verb, [], parameters());
 }
 
 function chosen(what, contact) {
   return what in { left: 1, right: 1, both: 1 } ? [what] : ["contact", contact + what];
 }
 
-async function adverse() {
+function adverse() {
   const text = part.adverse.value.trim();
   if (!text) return tell("What was the adverse event? Nothing was recorded.", true);
-  await say("adverse", [...chosen(part.what.value, part.contact.value), ...text.split(/\s+/)], said("actor"));
-  return (part.adverse.value = "");
+  return sayOnce("adverse", "adverse", [...chosen(part.what.value, part.contact.value), ...text.split(/\s+/)], said("actor"));
 }
 
-async function measure() {
+function measure() {
   if (typed("ohm") === null) return tell("How many ohm? Nothing was recorded.", true);
-  await say("impedance", [part.of.value, part.ohm.value.trim()], said("actor"));
-  return (part.ohm.value = "");
+  return sayOnce("ohm", "impedance", [part.of.value, part.ohm.value.trim()], said("actor"));
 }
 
 function tell(text, wrong = false) {
@@ -134,14 +144,14 @@ function build() {
     el("p", { class: "quiet" }, "Research software, no medical device: check every configuration before it is delivered."),
     part.warning, part.end,
     el("section", { class: "card asking", "aria-label": "The two candidates" }, part.question, part.change),
-    part.answers, part.told,
+    (part.dock = el("div", { class: "dock" }, part.told, part.answers)),
     el("div", { class: "two" },
       el("section", { class: "card" }, el("h2", {}, "With the next answer"),
         el("div", { class: "grid" }, field("amplitude", `Amplitude, ${page.unit}`, { inputmode: "decimal", oninput: showDoses }),
           Object.entries(PARAMETERS).map(([name, label]) => field(name, label, { inputmode: "decimal", oninput: showDoses })),
           field("rater", "Rater", {}), field("washout", "Wash-out, s", { inputmode: "numeric", value: localStorage.getItem("washout") ?? "0", onchange: (e) => localStorage.setItem("washout", e.target.value) })),
         field("note", "Note", { maxlength: 500 }),
-        el("div", { class: "row" }, button("Keep the note now", "", () => part.note.value.trim() && say("note", [part.note.value]).then(() => (part.note.value = ""))), part.clock)),
+        el("div", { class: "row" }, button("Keep the note now", "", () => part.note.value.trim() && sayOnce("note", "note", [part.note.value])), part.clock)),
       el("section", { class: "card" }, el("h2", {}, "Never propose"),
         el("div", { class: "grid" }, choice("what", "What", whats), choice("contact", "Contact", names)),
         el("p", { class: "quiet" }, "A safety exclusion, no loss: it can be taken back at any time."),
@@ -168,7 +178,7 @@ function show(state) {
   if (!state.pair) return; // only a problem
   page.state = state;
   const { progress } = state;
-  part.where.textContent = `Comparison ${state.number}: ${progress.duels} of ${progress.horizon} done, ${progress.left} of ${progress.allowed} configurations left` +
+  part.where.textContent = (state.done ? "" : `Comparison ${state.number}: `) + `${progress.duels} of ${progress.horizon} done, ${progress.left} of ${progress.allowed} configurations left` +
     (progress.excluded ? `, ${progress.excluded} excluded` : "");
   part.bar.value = progress.duels / progress.horizon;
   part.warning.textContent = [state.warning, state.torn ? "An unfinished line of the journal does not count; its pair is asked again." : ""].filter(Boolean).join(". ");
@@ -180,7 +190,7 @@ function show(state) {
   else showDoses();
   if (pairChanged || numberChanged) page.ready = performance.now() + 1000 * (Number(part.washout.value) || 0);
   part.answers.querySelectorAll("button").forEach((b, k) => (b.disabled = k < 4 && !state.pair.length));
-  part.answers.classList.toggle("over", state.done);
+  part.dock.classList.toggle("over", state.done);
   showHistory();
   part.belief.hidden = !state.ranked || state.done;
   if (state.ranked) {
@@ -215,6 +225,16 @@ function changes(store, left, right) {
   return parts;
 }
 
+// Pixels per mm at which the pictures of a candidate stand side by side, above the answers.
+function fitting(store) {
+  if (innerWidth <= NARROW) return SCALE.most;
+  const { width, height } = arrayFrame(store, 1, store.sections.at(-1)?.up);
+  const span = (plane) => store.sections.filter((s) => s.plane === plane).slice(0, 1).reduce((_, s) => s.across[1] - s.across[0], 0);
+  const room = part.question.clientWidth / 2 - 60; // less the gaps
+  const scale = Math.min(room / (width + span("sagittal") + SCALE.axial * span("axial")), (innerHeight - AROUND) / height);
+  return Math.max(SCALE.least, Math.min(SCALE.most, scale));
+}
+
 async function showPair() {
   const { store, state } = page;
   if (!state.pair.length) {
@@ -225,7 +245,8 @@ async function showPair() {
   const patterns = state.pair.map((text) => parsePattern(store, text));
   const flows = patterns.map((pattern) => currents(store, pattern));
   const r = correlation(store, ...flows);
-  const frame = arrayFrame(store, SCALE.array, store.sections.at(-1)?.up);
+  const scale = fitting(store);
+  const frame = arrayFrame(store, scale, store.sections.at(-1)?.up);
   page.pair = { patterns, flows };
   const canvases = patterns.map(() => ["sagittal", "axial"].map((plane) => el("canvas", { class: `section ${plane}`, role: "img" })));
   part.question.replaceChildren(...patterns.map((pattern, k) => el("article", { class: "candidate", "aria-label": SIDES[k] },
@@ -236,7 +257,7 @@ async function showPair() {
   part.change.replaceChildren(el("h3", {}, "From left to right"), el("ul", {}, changes(store, ...patterns)),
     el("p", { class: "quiet" }, r === null ? "" : `r of the two: ${signed(r.toFixed(3))}. Potential for 1 ${store.drive.mode === "voltage" ? "V" : "A"}, one colour scale for all four sections.`));
   showDoses();
-  if (store.sections.length) await drawPair(patterns, flows, canvases);
+  if (store.sections.length) await drawPair(patterns, flows, canvases, { sagittal: scale, axial: SCALE.axial * scale });
 }
 
 // What both candidates may have, and have at what is typed; a warning above a ceiling.
@@ -253,7 +274,7 @@ function showDoses() {
 }
 
 // Both candidates in the sections where the first one's current is strongest, in common colours.
-async function drawPair(patterns, flows, canvases) {
+async function drawPair(patterns, flows, canvases, scales) {
   const { store } = page;
   const strongest = flows.map((flow) => flow.reduce((best, x, e) => (store.corners[e] && Math.abs(x) > Math.abs(flow[best]) ? e : best), 0));
   const pick = (plane, axis, k) => {
@@ -264,7 +285,7 @@ async function drawPair(patterns, flows, canvases) {
   for (const k of [0, 1]) {
     for (const [n, plane, axis] of [[0, "sagittal", 0], [1, "axial", 1]]) {
       const section = await openSection(pick(plane, axis, k));
-      pictures.push({ section, values: fieldOf(section, "potential", flows[k]), canvas: canvases[k][n], pattern: patterns[k], scale: SCALE[plane], side: SIDES[k] });
+      pictures.push({ section, values: fieldOf(section, "potential", flows[k]), canvas: canvases[k][n], pattern: patterns[k], scale: scales[plane], side: SIDES[k] });
     }
   }
   page.ahead ??= openAhead(store.sections);
@@ -321,7 +342,7 @@ async function start() {
     throw error;
   }
   addEventListener("keydown", key);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", showPair);
+  for (const state of ["prefers-color-scheme: dark", "orientation: portrait"]) matchMedia(`(${state})`).addEventListener("change", showPair);
   setInterval(look, EVERY);
   setInterval(tick, 250);
 }

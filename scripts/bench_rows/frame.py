@@ -130,7 +130,7 @@ def table_lines(row: Row, measured: list[Figures], *, clock: str = "best") -> li
         ratio = "-"
         if "error" not in own and "error" not in peer:
             ratio = f"{row.scale * _best(peer, clock) / _best(own, clock):.2f}"
-        aim = "" if row.aim is None else f">= {row.aim:g}"
+        aim = "" if row.aim is None else f">= {row.aim:.3g}"
         cells = (row.subject, _figure(own, clock), name, figure, ratio, aim)
         lines.append("| " + " | ".join(cells) + " |")
     return lines

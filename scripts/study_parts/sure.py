@@ -182,14 +182,13 @@ def ratio(repeats: int = 3) -> None:
     compute_lead_field(model, mesh, threads=1)  # compiles
     skeleton = skeleton_of(model, mesh)
     tolerance, cold, warm = load_sweep().file.tolerance, [], []
+    sample = compute_lead_field(changed, mesh, threads=1, tolerance=tolerance, skeleton=skeleton)
     for _ in range(repeats):
         start = time.process_time()
         compute_lead_field(changed, load_mesh(model, "companion")[0], threads=1)
         cold.append(time.process_time() - start)
         start = time.process_time()
-        sample = compute_lead_field(
-            changed, mesh, threads=1, tolerance=tolerance, skeleton=skeleton
-        )
+        compute_lead_field(changed, mesh, threads=1, tolerance=tolerance, skeleton=skeleton)
         warm.append(time.process_time() - start)
     exact = compute_lead_field(changed, mesh, threads=1)
     polarity = enumerate_configurations(model.rules, contacts_of(model))[::STEP]

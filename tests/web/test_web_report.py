@@ -15,6 +15,7 @@ from fieldcorr.model import Model
 from fieldcorr.store import Store, open_store
 from fieldcorr.web import data as web_data
 from fieldcorr.web.report import report_page
+from fieldcorr.web.sections import section_records
 from tests.store.synthetic import make_store, values
 
 AXE = Path(os.environ.get("AXE", Path(__file__).resolve().parents[2] / ".venv/axe.min.js"))
@@ -175,6 +176,17 @@ def test_configurations_that_are_not_listed(
     page.get_by_label("Configuration", exact=True).press("Enter")
     assert "Nearest of the 60 on this page" in page.locator(".nearest").inner_text()
     assert "not on this page" in page.locator(".figures").inner_text()
+
+
+@pytest.mark.slow
+def test_only_what_is_near_the_array_is_drawn(bundled_model: Model, tmp_path: Path) -> None:
+    """A compared region as large as the body makes no page of its size."""
+    whole = {"region.tissues": list(bundled_model.tissues), "region.window_half_length_mm": 200.0}
+    model = bundled_model.replace(whole)
+    with precompute(model, tmp_path / "s.h5", mesh="tiny", estimate=False, cache=tmp_path) as store:
+        shown = section_records(store)
+    widths = [end - start for record in shown for start, end in (record["across"], record["up"])]
+    assert max(widths) < 60  # mm; the torso has 300
 
 
 STIMULATOR = """

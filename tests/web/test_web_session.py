@@ -218,6 +218,42 @@ def test_keys_answer_but_not_inside_a_field(shared: Server, open_page: Callable[
     assert (last["answer"], last["meta"]) == ("right", {"note": "last left"})
 
 
+def test_what_is_not_recorded_stays_in_its_field(
+    server: Server, open_page: Callable[..., Any]
+) -> None:
+    page = open_page(server.link, ignored="Failed to load resource")  # while it is killed
+    ready(page, 1)
+    told = page.get_by_role("status").first
+    page.get_by_label("Amplitude, mA").fill("3,5")
+    page.get_by_label("Note").fill("warm")
+    page.get_by_role("button", name="Left better").click()
+    assert told.inner_text() == '"3,5" is no number. Nothing was recorded.'
+    assert records(server.journal) == []
+    page.get_by_label("Amplitude, mA").fill("3.5")
+    server.kill()
+    page.get_by_role("button", name="Left better").click()
+    page.wait_for_selector(".told.wrong")
+    assert page.get_by_label("Note").input_value() == "warm"
+    server.start()
+    page.goto(server.link)
+    ready(page, 1)
+
+
+def test_what_was_said_is_in_sight(guarded: Server, open_page: Callable[..., Any]) -> None:
+    """On a small laptop, before anything is scrolled: the pair, the answers and the status."""
+    page = open_page(guarded.link, width=1280)
+    page.set_viewport_size({"width": 1280, "height": 720})
+    page.reload()
+    ready(page, 1)
+    page.get_by_role("button", name="Keep the event and exclude at once").click()
+    page.evaluate("scrollTo(0, 0)")
+    bottom = "e => e.getBoundingClientRect().bottom"
+    dock = page.locator(".dock").evaluate("e => e.getBoundingClientRect().top")
+    assert page.locator(".told").inner_text()
+    assert page.locator(".told").evaluate(bottom) <= 720
+    assert all(picture.evaluate(bottom) <= dock for picture in page.locator(".pictures").all())
+
+
 def test_a_stale_answer_is_refused(shared: Server) -> None:
     lines = read_journal(shared.journal).lines
     cookie, origin = shared.cookie(), f"http://127.0.0.1:{shared.port}"
