@@ -158,7 +158,8 @@ def _solved(model: Model, sizes: MeshSizes) -> tuple[Floats, Floats]:
         lead = compute_lead_field(model, mesh)
         found = {"gram": lead.gram, "admittance": lead.admittance}
         kept.save(key, found)
-    return found["gram"], found["admittance"]
+    gram, admittance = (np.asarray(found[name], np.float64) for name in ("gram", "admittance"))
+    return gram, admittance
 
 
 def _covered(three: Ensemble) -> tuple[float, float]:
@@ -248,11 +249,11 @@ def inputs() -> None:
 
 def _conductivities(model: Model) -> Iterator[tuple[str, str, float]]:
     """Yield name, key and value of every conductivity of a model's tissues."""
-    for tissue, values in model.content()["tissues"].items():
-        for key, value in values.items():
-            if key.startswith("conductivity_") and value:
-                way = key.removeprefix("conductivity_").removesuffix("S_per_m").strip("_")
-                yield f"{tissue} {way}".strip(), f"tissues.{tissue}.{key}", value
+    for tissue, values in model.tissues.items():
+        for way in ("", "along_", "across_"):
+            key = f"conductivity_{way}S_per_m"
+            if value := getattr(values, key):
+                yield f"{tissue} {way.strip('_')}".strip(), f"tissues.{tissue}.{key}", value
 
 
 def _moved(two: Ensemble) -> list[str]:
