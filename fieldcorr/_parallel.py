@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from itertools import pairwise
-from typing import Any
 
 _chosen: ContextVar[int | None] = ContextVar("threads of the kernels", default=None)
 
@@ -43,7 +42,7 @@ def threads(count: int | None) -> Iterator[int]:
         _chosen.reset(token)
 
 
-def run_ranges(kernel: Callable[..., None], count: int, *args: Any, least: int = 1) -> None:
+def run_ranges(kernel: Callable[..., None], count: int, *args: object, least: int = 1) -> None:
     """Call ``kernel(start, stop, *args)`` on ranges that together cover ``range(count)``.
 
     There is one range per thread, the first of which the calling thread takes itself. Where the

@@ -58,7 +58,7 @@ class Crew(Protocol):
     def results(
         self,
         task: Callable[..., T],
-        arguments: Sequence[tuple[Any, ...]],
+        arguments: Sequence[tuple[object, ...]],
         *,
         report: Callable[[float], object] | None = None,
     ) -> Iterator[tuple[int, T]]:
@@ -92,7 +92,7 @@ class _Here:
     def results(
         self,
         task: Callable[..., T],
-        arguments: Sequence[tuple[Any, ...]],
+        arguments: Sequence[tuple[object, ...]],
         *,
         report: Callable[[float], object] | None = None,
     ) -> Iterator[tuple[int, T]]:
@@ -111,7 +111,7 @@ class _Dask:
     def results(
         self,
         task: Callable[..., T],
-        arguments: Sequence[tuple[Any, ...]],
+        arguments: Sequence[tuple[object, ...]],
         *,
         report: Callable[[float], object] | None = None,
     ) -> Iterator[tuple[int, T]]:

@@ -5,7 +5,12 @@ and the value that are wrong; the command line prints it as it is and ends with 
 """
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fieldcorr.model.device import Device
+    from fieldcorr.model.geometry import Geometry
+    from fieldcorr.model.tables import ArrayTable
 
 
 class FieldcorrError(Exception):
@@ -23,7 +28,14 @@ class MisfitError(ModelError):
     is at fault.
     """
 
-    def __init__(self, message: str, *, geometry: Any, array: Any, device: Any) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        geometry: "Geometry",
+        array: "ArrayTable | None",
+        device: "Device | None",
+    ) -> None:
         super().__init__(message)
         self.geometry, self.array, self.device = geometry, array, device
 

@@ -127,7 +127,7 @@ class Doses:
     ceiling: Floats  # (K,) largest amplitude within the limits; 0 if none can be set
     reasons: tuple[str, ...]  # why something is not known, "" where all is
 
-    def columns(self, names: Sequence[str], unit: str) -> dict[str, NDArray[Any]]:
+    def columns(self, names: Sequence[str], unit: str) -> dict[str, NDArray[np.generic]]:
         """Return them as columns of a table: of configurations, then of single contacts."""
         parts = {
             "current (mA)": self.contact_mA,
@@ -264,9 +264,9 @@ class Stimulation:
 
 def stimulation_of(
     store: "Store",
-    table: Mapping[str, Any] | None = None,
+    table: Mapping[str, object] | None = None,
     *,
-    limits: Mapping[str, Any] | None = None,
+    limits: Mapping[str, object] | None = None,
     measured: Mapping[str, float] | None = None,
 ) -> Stimulation | None:
     """Return the stimulator on the array of a store, None if none is described.
@@ -295,6 +295,18 @@ def device_areas_cm2(device: Mapping[str, Any], names: Iterable[str]) -> Floats:
     flat = size.get("length_mm", np.nan) * size.get("width_mm", np.nan)
     area = (metal.get("area_mm2") or flat) / MM2_PER_CM2
     return np.array([np.inf if name == CASE else area for name in names])
+
+
+def measured_polarity(text: str, names: Sequence[str]) -> Signs | None:
+    """Return the configuration (E,) that an impedance was measured of, by the key of a table.
+
+    A contact alone is measured against the case; None where the case is no electrode.
+    """
+    if text not in names:
+        return parse_configuration(text, names)
+    if text == CASE or CASE not in names:
+        return None
+    return parse_configuration(f"{text}- {CASE}+", names)
 
 
 def check_impedances(impedances: Mapping[str, float], names: Sequence[str]) -> None:

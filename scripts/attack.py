@@ -150,25 +150,25 @@ def in_children(count: int, work: Callable[[int], object]) -> list[str]:
         children.append(child)
         pipes.append(reading)
     os.write(go, b"x" * count)
-    said = []
+    answers = []
     for child, pipe in zip(children, pipes, strict=True):
         with os.fdopen(pipe, "rb") as file:
-            said.append(file.read().decode())
+            answers.append(file.read().decode())
         os.waitpid(child, 0)
     os.close(ready)
     os.close(go)
-    return said
+    return answers
 
 
 def raced_store(seed: int, folder: Path) -> None:
     """Write one store from three processes."""
     content = values(count=24, slim=True)
     path, force = folder / "a.h5", bool(seed % 2)
-    said = in_children(3, lambda _: make_store(path, content, force=force) and "made")
+    said = in_children(3, lambda _: make_store(path, content, force=force).name)
     errors = ("another process is writing here", "exists already")
-    assert "made" in said, said
-    assert force or said.count("made") == 1, said
-    assert all(s == "made" or any(error in s for error in errors) for s in said), said
+    assert path.name in said, said
+    assert force or said.count(path.name) == 1, said
+    assert all(s == path.name or any(error in s for error in errors) for s in said), said
     assert check_store(path) == []
     assert [item.name for item in folder.iterdir()] == ["a.h5"]
 
@@ -308,7 +308,7 @@ ATTACKS: dict[str, tuple[int, Attack]] = {
 
 def main() -> None:
     """Attack, print the table, and fail if anything did."""
-    parser = argparse.ArgumentParser(description=cast("str", __doc__).splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("rows", nargs="*", help="words of the rows to try; all by default")
     parser.add_argument("--scale", type=float, default=1.0, help="try so many times as often")
     parser.add_argument("--seed", type=int, default=0, help="other damage")

@@ -140,6 +140,13 @@ MUTATIONS = [
     Mutation("no lock on a journal", "duel/journal.py",
              "        lock.acquire()\n    except Timeout", "        pass\n    except Timeout",
              f"{JOURNAL} -k second_writer"),
+    # What a trial and two processes share with others.
+    Mutation("trials pass over require_positive", "duel/_kernels.py",
+             "tau = tau if (log_near[k] <= 0.0) & (log_far[k] <= 0.0) else 0.0", "tau = tau",
+             "tests/simulate/test_simulate_trials.py -k agree_over_all_options"),
+    Mutation("an entry that another process removed ends a batch", "batch/cache.py",
+             "        with suppress(OSError):\n            status = file.stat()",
+             "        if True:\n            status = file.stat()", f"{CACHE} -k same_time"),
     # What is believed.
     Mutation("a line's check does not cover the line before", "duel/journal.py",
              "hashlib.sha256((before + body)", "hashlib.sha256((body)", f"{JOURNAL} -k covers"),

@@ -22,6 +22,7 @@ from fieldcorr.duel.journal import parse_journal
 from fieldcorr.errors import FieldcorrError
 from fieldcorr.mesh import read_mesh, write_mesh
 from fieldcorr.model import bundled_folder, bundled_models, load_model
+from fieldcorr.stimulation import measured_polarity
 from fieldcorr.store.sweeps import open_sweep, write_sweep
 from fieldcorr.sweep import Sweep, load_sweep
 from fieldcorr.sweep.calibration import Measurement, read_measurements
@@ -211,15 +212,15 @@ def sampled(sweep: Sweep) -> None:
 
 
 CONTACTS = tuple("abcd")
-MEASURED = [(one, other, 700.5, 0.04) for one in CONTACTS for other in CONTACTS if one < other]
+MEASURED = [(f"{a}- {b}+", 700.5, 0.04) for a in CONTACTS for b in CONTACTS if a < b]
 
 
 def attempt_impedances(seed: int, folder: Path) -> str:
     """Damage a table of measured impedances: bytes of it, or a cell."""
     rng, path = np.random.default_rng(seed), folder / "measured.csv"
-    cells: list[list[object]] = [["one", "other", "ohm", "relative_error"], *map(list, MEASURED)]
+    cells: list[list[object]] = [["configuration", "ohm", "relative_error"], *map(list, MEASURED)]
     row = cells[rng.integers(len(cells))]
-    row[rng.integers(4)] = (*ODD_TEXTS, "\0", "\r", '"', "e", "a")[rng.integers(len(ODD_TEXTS) + 5)]
+    row[rng.integers(3)] = (*ODD_TEXTS, "\0", "\r", '"', "e", "a")[rng.integers(len(ODD_TEXTS) + 5)]
     content = "".join(",".join(map(str, line)) + "\n" for line in cells).encode()
     path.write_bytes(damaged(content, rng) if rng.integers(2) else content)
     return said_in_a_line(lambda: plausible(read_measurements(path, CONTACTS)))
@@ -228,7 +229,10 @@ def attempt_impedances(seed: int, folder: Path) -> str:
 def plausible(measurements: list[Measurement]) -> None:
     """See that measurements are what the likelihood of a sample can take."""
     for one in measurements:
-        if one.one == one.other or not (0 < one.ohm < np.inf and 0 < one.relative_error < np.inf):
+        row = measured_polarity(one.of, CONTACTS)
+        if row is not None and not row.max() > 0 > row.min():
+            raise SilentlyWrong(str(one))
+        if not (0 < one.ohm < np.inf and 0 < one.relative_error < np.inf):
             raise SilentlyWrong(str(one))
 
 

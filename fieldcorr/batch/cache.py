@@ -1,4 +1,4 @@
-"""Solved lead fields, kept between batches: whoever changes rules, drive or region solves once.
+"""Solved lead fields, kept between batches: other rules, drives or regions need no new solution.
 
 An entry is found again by the key of everything that it depends on, the code and the versions of
 the libraries included. The folder is $FIELDCORR_CACHE, or fieldcorr in the user's cache folder;
@@ -17,7 +17,6 @@ from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
 
 import llvmlite.binding
 import numpy as np
@@ -37,7 +36,7 @@ FIELD_SOURCES = ("fem", "elements", "leadfield", "contacts.py", "tissue.py")
 OTHER_SOURCES = ("analytic", "cli", "duel", "export", "notebook", "plot", "verification", "web")
 """The part of the package that no number of a store comes from."""
 
-Arrays = Mapping[str, NDArray[Any]]
+Arrays = Mapping[str, NDArray[np.generic]]
 
 
 def default_folder() -> Path:
@@ -90,7 +89,7 @@ def _hash_of(paths: Iterable[Path]) -> str:
     return total.hexdigest()
 
 
-def key_of(inputs: Mapping[str, Any]) -> str:
+def key_of(inputs: Mapping[str, object]) -> str:
     """Return the key of the lead field with the given inputs, as hexadecimal text."""
     text = json.dumps({**inputs, "code": field_code_hash()}, sort_keys=True, allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
@@ -107,7 +106,7 @@ class Cache:
     def __init__(self, folder: Path, *, fallback: Path | None = None) -> None:
         self._folders = (folder,) if fallback is None else (folder, fallback)
 
-    def load(self, key: str) -> dict[str, NDArray[Any]] | None:
+    def load(self, key: str) -> dict[str, NDArray[np.generic]] | None:
         """Return the arrays of a key; None when there are none that can be trusted."""
         for folder in self._folders:
             path = folder / f"{key}.npz"
@@ -140,7 +139,7 @@ def _digest(key: str, content: bytes) -> bytes:
 
 
 def _own_bytes(path: Path) -> bytes:
-    """Read a file that is this user's and nobody else's to write; refuse others as unreadable."""
+    """Read a file that this user owns and nobody else can write to; others count as unreadable."""
     with path.open("rb") as file:
         status = os.fstat(file.fileno())
         if os.name == "posix" and (status.st_uid != os.geteuid() or status.st_mode & 0o022):

@@ -11,7 +11,7 @@ from fieldcorr.model import Model
 from fieldcorr.store import Options
 
 
-def settings(model: Model, options: Options) -> dict[str, Any]:
+def settings(model: Model, options: Options) -> dict[str, object]:
     """Return what was chosen: measure, drive, region, solver, rules, neighbourhoods."""
     content = model.content()
     stimulator = content["stimulator"]
@@ -37,9 +37,9 @@ def texts(
     *,
     meshes: Mapping[str, str],
     identities: Mapping[str, float],
-    estimate: Mapping[str, Any] | None,
-    sweep: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
+    estimate: Mapping[str, object] | None,
+    sweep: Mapping[str, object] | None = None,
+) -> dict[str, object]:
     """Return the datasets of /provenance that are known before the tiles.
 
     ``meshes`` are hashes by role, ``identities`` the relative defects of physical identities,
@@ -87,7 +87,7 @@ def lead_field_values(model: Model, field: LeadField, *, slim: bool) -> dict[str
     }
 
 
-def companion_values(model: Model, field: LeadField | None) -> dict[str, Any]:
+def companion_values(model: Model, field: LeadField | None) -> dict[str, object]:
     """Return what error bars of single pairs need; nothing without a companion, or for |E|."""
     if field is None or model.measure.kind == "magnitude":
         return {}

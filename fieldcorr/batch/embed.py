@@ -1,4 +1,4 @@
-"""From lead fields to currents and unit vectors, as the model asks for, and how sure r is.
+"""From lead fields to currents and unit vectors, as the model asks, and how accurate r is.
 
 The discretisation error is estimated by doing the same with the lead fields of coarser
 discretisations; a few configurations are solved directly, to check the algebra from lead fields to
@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fieldcorr.batch.cache import Cache, key_of
+from fieldcorr.batch.fields import physics
 from fieldcorr.configurations.text import format_configuration
 from fieldcorr.correlation.embedding import embedding_from_gram, embedding_from_samples
 from fieldcorr.correlation.tiles import correlation_rows, pack_embedding
@@ -138,16 +140,23 @@ def summary(
     }
 
 
-def direct_defect(model: Model, field: LeadField, polarity: Signs) -> dict[str, float]:
+def direct_defect(
+    model: Model, field: LeadField, polarity: Signs, cache: Cache
+) -> dict[str, float]:
     """Solve SAMPLES of the configurations (K, E) directly, on the mesh and order of a lead field.
 
     Returns {"direct solve": relative difference of the currents}, empty unless a voltage drives
-    contacts that have one: other currents are given.
+    contacts that have one: other currents are given. What was solved is kept beside the field.
     """
     if model.drive.mode != "voltage" or model.contacts.model == "uniform-current":
         return {}
     places = (np.arange(SAMPLES) + 0.5) * len(polarity) / SAMPLES
     chosen = polarity[np.unique(places.astype(np.int64))]
-    direct = solve_configurations(model, field.mesh, chosen, order=field.order).currents
-    derived = drive_currents(model, chosen, field)
+    key = key_of({**physics(model, field.mesh, field.order), "configurations": chosen.tolist()})
+    stored = cache.load(key)
+    if stored is None:
+        solved = solve_configurations(model, field.mesh, chosen, order=field.order)
+        stored = {"currents": solved.currents}
+        cache.save(key, stored)
+    direct, derived = stored["currents"], drive_currents(model, chosen, field)
     return {"direct solve": float(np.abs(direct - derived).max() / np.abs(direct).max())}

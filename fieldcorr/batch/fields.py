@@ -52,7 +52,7 @@ def lead_field(
     return _from_arrays(model, mesh, chosen, stored)
 
 
-def physics(model: Model, mesh: Mesh, order: int) -> dict[str, Any]:
+def physics(model: Model, mesh: Mesh, order: int) -> dict[str, object]:
     """Return everything that the nodal lead fields and the admittance depend on.
 
     The shapes and the device are among them because the mesh is checked against these only when it
@@ -70,7 +70,7 @@ def physics(model: Model, mesh: Mesh, order: int) -> dict[str, Any]:
     }
 
 
-def _arrays(solved: LeadField) -> dict[str, NDArray[Any]]:
+def _arrays(solved: LeadField) -> dict[str, NDArray[np.generic]]:
     return {
         "names": np.array(solved.contact_names),
         "positions": solved.contact_positions,

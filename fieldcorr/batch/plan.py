@@ -83,7 +83,7 @@ def unlisted_space(model: Model, total: int) -> ProductSpace | None:
 
 
 def bytes_for(space: ProductSpace, total: int, mode: str) -> int:
-    """Return the bytes of the tables of a space; about, where it is far too large to look."""
+    """Return the bytes of the tables of a space; an estimate where it is far too large to count."""
     return table_bytes(space, mode) if space.blocks <= MOST_BLOCKS else 10 * total
 
 

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from fieldcorr._parallel import available_threads
 from fieldcorr._parallel import threads as kernel_threads
@@ -210,7 +209,7 @@ class Batch:
                 report=lambda done: self.progress(stage, done),
             )
 
-    def _listed(self, polarity: Signs, solved: Solved) -> dict[str, Any]:
+    def _listed(self, polarity: Signs, solved: Solved) -> dict[str, object]:
         """Return what a store of listed configurations (K, E) holds."""
         with self._stage("embedding"):
             current = drive_currents(self.model, polarity, solved.main)
@@ -229,8 +228,8 @@ class Batch:
             **described,
         }
 
-    def _unlisted(self, space: ProductSpace, solved: Solved) -> dict[str, Any]:
-        """Return what a store of configurations holds that are defined and not listed."""
+    def _unlisted(self, space: ProductSpace, solved: Solved) -> dict[str, object]:
+        """Return what a store holds whose configurations are defined by rules and not listed."""
         if self.samples is not None:
             raise ConfigurationError(
                 f"the rules leave {len(space):,} configurations, too many for a mean over samples; "
@@ -246,7 +245,7 @@ class Batch:
             **self._described(sample, embedding, solved),
         }
 
-    def _described(self, sample: Signs, embedding: Floats, solved: Solved) -> dict[str, Any]:
+    def _described(self, sample: Signs, embedding: Floats, solved: Solved) -> dict[str, object]:
         """Return lead fields and provenance; the sample (k, E) and its unit rows stand for all."""
         identities = dict(solved.main.identities)
         estimate = None
@@ -254,7 +253,7 @@ class Batch:
             with self._stage("error estimate"):
                 estimate = self._estimate(sample, embedding, solved)
                 if solved.order_one is not None:
-                    identities |= direct_defect(self.model, solved.order_one, sample)
+                    identities |= direct_defect(self.model, solved.order_one, sample, self.cache)
         return {
             **lead_field_values(self.model, solved.main, slim=self.slim),
             **companion_values(self.model, solved.companion),
@@ -269,7 +268,7 @@ class Batch:
             ),
         }
 
-    def _estimate(self, sample: Signs, embedding: Floats, solved: Solved) -> dict[str, Any]:
+    def _estimate(self, sample: Signs, embedding: Floats, solved: Solved) -> dict[str, object]:
         def other(field: LeadField | None) -> Floats | None:
             if field is None:
                 return None
@@ -287,14 +286,14 @@ class Batch:
         self._timed(name, 1.0)
 
     def _timed(self, stage: str, done: float) -> None:
-        """Report a stage, and remember how long it has taken since it was first heard of."""
+        """Report a stage, and record the time since it was first reported."""
         now = time.perf_counter()
         self._began.setdefault(stage, now)
         self.seconds[stage] = now - self._began[stage]
         self.progress(stage, done)
 
-    def _run_record(self) -> dict[str, Any]:
-        """Return what alone differs between two runs of the same batch."""
+    def _run_record(self) -> dict[str, object]:
+        """Return the one record that differs between two runs of the same batch."""
         return {
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
             "threads": self.options.threads or available_threads(),

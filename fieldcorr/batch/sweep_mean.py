@@ -3,7 +3,6 @@
 import json
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,7 @@ Floats = NDArray[np.float64]
 TOLERANCE = 1e-5
 """Largest change of r for which columns of the mean's embedding are left out."""
 
-_FREE = ("name", "description", "configurations", "mesh", "solver")
+_FREE = ("name", "description", "configurations", "mesh", "solver", "stimulator")
 """Tables in which a model may differ from the one that was swept."""
 
 
@@ -60,7 +59,7 @@ class SweepMean:
         rows = self.ensemble(polarity).mean_embedding()
         return compress_embedding(rows, tolerance=TOLERANCE, threads=threads)
 
-    def values(self) -> dict[str, Any]:
+    def values(self) -> dict[str, object]:
         """Return the datasets of /sweep."""
         dumped = partial(json.dumps, sort_keys=True)
         records = self.sweep.records
@@ -72,7 +71,7 @@ class SweepMean:
             "/sweep/values": [dumped(record["values"]) for record in records],
         }
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, object]:
         """Return what the settings say about the sweep."""
         return {
             "hash": self.sweep.hash,
@@ -82,5 +81,5 @@ class SweepMean:
         }
 
 
-def _physics(model: Model) -> dict[str, Any]:
+def _physics(model: Model) -> dict[str, object]:
     return {key: value for key, value in model.content().items() if key not in _FREE}

@@ -73,7 +73,7 @@ _level = 0
 
 
 class ErrorGroup(TyperGroup):
-    """A group of commands whose errors on purpose end in one line, never in a traceback."""
+    """A group of commands whose deliberate errors end in one line, never in a traceback."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Let -v and -q stand anywhere on the line, before a lone ``--``."""
@@ -84,7 +84,7 @@ class ErrorGroup(TyperGroup):
         return rest
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command; errors on purpose and interruptions become exit codes."""
+        """Run a command; deliberate errors and interruptions become exit codes."""
         try:
             return super().invoke(ctx)
         except FieldcorrError as error:

@@ -95,6 +95,13 @@ def new(
     paper: Annotated[
         bool, typer.Option("--paper", help="Run the paper's listing exactly as printed.")
     ] = False,
+    damped: Annotated[
+        bool,
+        typer.Option(
+            "--damped",
+            help="Learn from r less its spread over the samples of a sweep; chooses corrduel.",
+        ),
+    ] = False,
     chain: Annotated[
         bool, typer.Option("--chain", help="Compare what was just tried with one new one.")
     ] = False,
@@ -132,6 +139,7 @@ def new(
       fieldcorr duel new my.journal my.h5 --horizon 200 --stop 0.9,0.05 --chain
       fieldcorr duel new my.journal my.h5 --horizon 200 --prior first.json --prior-weight 0.3
       fieldcorr duel new my.journal my.h5 --horizon 100 --engine corrduel --option radius=global
+      fieldcorr duel new my.journal sure.h5 --horizon 200 --damped
       fieldcorr duel new my.journal my.h5 --horizon 200 --stimulator today.toml --actor "C. D."
     """
     from fieldcorr.duel import DuelOptions, Session
@@ -164,6 +172,7 @@ def new(
             stimulation=stimulation,
             store_name=_relative(store, journal),
             meta={key: value for key, value in kept.items() if value != ""},
+            via="damped" if damped else "auto",
             repeats=repeats,
         )
         with session:
@@ -348,6 +357,9 @@ def export(
     what: Annotated[
         str, typer.Option(help="survivors, duels, entries, events, electrodes, rater or lesson.")
     ] = "survivors",
+    top: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Only the first N survivors.")
+    ] = None,
     store: StoreOption = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
@@ -395,7 +407,7 @@ def export(
         elif what == "entries":
             rows = entry_rows(content)
         elif what == "survivors":
-            rows = survivor_rows(engine)
+            rows = survivor_rows(engine, top)
         else:
             rows = (event_rows if what == "events" else duel_rows)(engine, content)
         write_rows(rows, output, force=force)

@@ -26,6 +26,7 @@ from fieldcorr.errors import DuelError, ExportError
 from fieldcorr.files import refuse_existing, write_beside
 
 if TYPE_CHECKING:
+    from fieldcorr.correlation.sources import Via
     from fieldcorr.duel.simulate import Player
     from fieldcorr.duel.worlds import World
 
@@ -55,6 +56,7 @@ STORE: dict[str, Any] = {
     **_BOTH,
     "length": 1.0,
     "utility": "linear",
+    "damped": False,
 }
 
 Trials = Annotated[int | None, typer.Option(min=1, help="Number of trials.")]
@@ -149,7 +151,7 @@ def store_command(
     utility: Annotated[
         str | None,
         typer.Option(
-            help="linear, magnitude, smooth, matern, bumps, target, recruitment or roots."
+            help="linear, magnitude, smooth, matern, bumps, target, recruitment, roots or sample."
         ),
     ] = None,
     trials: Trials = None,
@@ -160,6 +162,10 @@ def store_command(
     amplitude: Amplitude = None,
     noise: Noise = None,
     delta: Delta = None,
+    damped: Annotated[
+        bool | None,
+        typer.Option("--damped", help="CorrDuel learns from r less its spread over a sweep."),
+    ] = None,
     option: Options = None,
     engine: Engines = None,
     rater: RaterOptions = None,
@@ -177,7 +183,8 @@ def store_command(
     Utilities have mean 0 and standard deviation --amplitude over the configurations: linear in the
     field (magnitude: its absolute value), Gaussian processes (smooth, matern), six bumps, linear in
     the potential at three places of the cord (target), or sigmoid recruitment of four wanted and
-    three unwanted places (recruitment) or dorsal roots (roots).
+    three unwanted places (recruitment) or dorsal roots (roots). On a store of a sweep, "sample" is
+    linear in the field of a random sample, while the engines know the mean.
 
     On a store that lists no configurations utilities are linear or magnitude, and CorrDuel and
     BayesDuel play.
@@ -189,7 +196,9 @@ def store_command(
       fieldcorr simulate store my.h5 --utility smooth --length 0.7 --trials 1000
       fieldcorr simulate store my.h5 --utility magnitude --horizon 200 --csv regret.csv
       fieldcorr simulate store my.h5 --engine BayesDuel --trials 5000 --dask tcp://head-node:8786
+      fieldcorr simulate store sure.h5 --utility sample --engine CorrDuel --damped
     """
+    from fieldcorr.correlation.sources import source_from_store
     from fieldcorr.duel.worlds import ElectrodeSpace, WholeSpace
     from fieldcorr.store import open_store
 
@@ -201,17 +210,20 @@ def store_command(
         "noise": noise,
         "seed": seed,
         "engines": engine,
+        "damped": damped,
     }
     pairs = {"options": parse_pairs(option, delta=delta), "rater": parse_pairs(rater)}
     chosen = _merged(STORE, settings, given, pairs)
     with open_store(store) as opened:
+        via: Via = "damped" if chosen["damped"] else "auto"
+        source_from_store(opened, via=via)  # refuses a store that cannot be read so
         world: World
         if opened.is_whole:
             world = WholeSpace(opened, chosen["utility"], chosen["amplitude"])
             chosen["engines"] = chosen["engines"] or ["CorrDuel", "BayesDuel"]
         else:
             shape = {key: chosen[key] for key in ("length", "amplitude")}
-            world = ElectrodeSpace.of_store(opened, chosen["utility"], **shape)
+            world = ElectrodeSpace.of_store(opened, chosen["utility"], via=via, **shape)
         _play(world, chosen, threads, csv, plot, table, dask)
 
 

@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 ImpedancesOption = Annotated[
     Path | None,
     typer.Option(
-        metavar="TABLE.csv",
-        help="Measured bipoles (columns one, other, ohm): samples that fit them count more.",
+        metavar="FILE",
+        help="Measured impedances: a CSV with the columns configuration and ohm, or a .toml with "
+        "[stimulator], as a model. Samples that fit them count more.",
     ),
 ]
 
@@ -101,7 +102,7 @@ def command(
 
 
 def read_calibration(sweep: SweepStore, table: Path | None) -> Calibration | None:
-    """Return the weights that a table of measured bipoles gives the samples, if there is one."""
+    """Return the weights that measured impedances give the samples, if there are any."""
     if table is None:
         return None
     from fieldcorr.sweep.calibration import calibrate, read_measurements
@@ -138,8 +139,9 @@ def show_sweep(sweep: SweepStore, calibration: Calibration | None = None) -> Non
     """Print what a sweep says."""
     facts = sweep_facts(sweep, calibration)
     tried, lost = facts["origin"]["points_tried"], facts["origin"]["points_given_up"]
+    inputs = "1 input" if len(sweep.keys) == 1 else f"{len(sweep.keys)} inputs"
     show(
-        f"{sweep.path}: {len(sweep)} samples over {len(sweep.keys)} inputs, "
+        f"{sweep.path}: {len(sweep)} samples over {inputs}, "
         f"{facts['configurations']:,} configurations"
     )
     if lost:

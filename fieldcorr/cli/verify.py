@@ -1,4 +1,4 @@
-"""``fieldcorr verify``: hold an installation against solutions that are known."""
+"""``fieldcorr verify``: check an installation against known solutions."""
 
 from __future__ import annotations
 

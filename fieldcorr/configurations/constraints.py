@@ -218,7 +218,7 @@ def _guard(forbid: NDArray[np.int64], require: NDArray[np.int64], contacts: Cont
 def _mirror(
     forbid: NDArray[np.int64], require: NDArray[np.int64], mirror: NDArray[np.int64]
 ) -> None:
-    """Require of each contact what its mirror image is."""
+    """Require each contact to have the polarity of its mirror image."""
     for e, m in enumerate(mirror.tolist()):
         if m > e:
             forbid[:, e, OFF] |= 1 << m

@@ -101,6 +101,16 @@ class ProductSpace:
             leaf[kind == k] = self.lists[k][within[kind == k]]
         return np.concatenate([self.leaves[leaf], self.heads.polarity[block]], axis=1)
 
+    def uses(self, contact: int, sign: int) -> NDArray[np.bool_]:
+        """Return which rows (K,) use a contact with a sign, or at all if that is 0."""
+        place = contact - self.width
+        column = self.heads.polarity[:, place] if place >= 0 else self.leaves[:, contact]
+        chosen = column == sign if sign else column != 0
+        if place >= 0:
+            return np.repeat(chosen, np.diff(self.offsets))
+        of_kind = [chosen[leaves] for leaves in self.lists]
+        return np.concatenate([of_kind[kind] for kind in self.heads.kind])
+
     def rows(self, polarity: NDArray[np.int8]) -> NDArray[np.int64]:
         """Return the rows (N,) of polarities (N, E); -1 for those that are not in the space."""
         leaf, is_leaf = _find(self.leaves, polarity[:, : self.width])

@@ -6,7 +6,6 @@ the digit 0 off, 1 anode, 2 cathode. Both are one-to-one and do not depend on ru
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -92,7 +91,7 @@ def configuration_ids(polarity: ArrayLike) -> NDArray[np.int64]:
     return ids
 
 
-def polarities(ids: NDArray[np.integer[Any]], n_contacts: int) -> NDArray[np.int8]:
+def polarities(ids: NDArray[np.integer], n_contacts: int) -> NDArray[np.int8]:
     """Return the polarities (K, E) of ternary codes (K,); a code that has none gives all off."""
     digits = ids[:, None] // 3 ** np.arange(n_contacts, dtype=np.int64) % 3
     known = (ids >= 0) & (ids < 3**n_contacts)

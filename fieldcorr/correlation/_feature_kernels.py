@@ -13,23 +13,6 @@ _jit = numba.njit(cache=True, error_model="numpy", nogil=True)
 
 
 @_jit
-def choose_pivot(rest: Float64s, key: Float64s, least: float) -> int:
-    """Return the arm with the most variance left, of nearly equal ones that of the largest key.
-
-    ``rest`` (K,) is the variance that no column explains yet; -1 where it is nowhere above
-    ``least``. Keys (K,) are in [0, 1].
-    """
-    pivot = -1
-    most = -np.inf
-    for k in range(rest.size):
-        value = rest[k] + 1e-6 * key[k]
-        if rest[k] > least and value > most:
-            most = value
-            pivot = k
-    return pivot
-
-
-@_jit
 def add_column(row: Float64s, pivot: int, count: int, factor: Float64s, rest: Float64s) -> None:
     """Write column ``count`` of a Cholesky factor (K, P) from the kernel's row of the pivot.
 
@@ -64,23 +47,6 @@ def centre(rows: Float64s) -> float:
         for f in range(rows.shape[1]):
             square += rows[k, f] * rows[k, f]
     return float(square / rows.shape[0])
-
-
-@_jit
-def second_moments(rows: Float64s, out: Float64s) -> None:
-    """Write X' X / K of ``rows`` (K, F) to ``out`` (F, F)."""
-    size = rows.shape[1]
-    for f in range(size):
-        for g in range(size):
-            out[f, g] = 0.0
-    for k in range(rows.shape[0]):
-        for f in range(size):
-            value = rows[k, f]
-            for g in range(size):
-                out[f, g] += value * rows[k, g]
-    for f in range(size):
-        for g in range(size):
-            out[f, g] /= rows.shape[0]
 
 
 @_jit

@@ -4,14 +4,18 @@ A configuration driven by a voltage is a network: anodes are one node A, cathode
 contacts float. Deciding one contact after the other walks a tree: a cathode drops out, an anode is
 added to A, a floating contact is eliminated (one step of Gauss). r_ik = h_i . V_k / n_k, with V_k
 the potentials and h_i a vector of arm i alone, goes through the same tree, and the multipliers of
-the elimination do not depend on i: they are kept. So r of one arm with all costs about two
-multiplications per configuration. With shared currents r is a sum over the contacts of each group.
+the elimination do not depend on i: they are kept. With shared currents r is a sum over the contacts
+of each group.
 
 Contacts from ``width`` on are decided once per block (the head), those below in all blocks at once,
 lowest first: the states after contact t are contiguous parts, one per digit, of those before, and
-every loop runs over contiguous numbers. Sums have a fixed order, in float64 without fused
-operations; r is rounded to float32 at the end. Results do not depend on threads or on the vector
-width.
+every loop runs over contiguous numbers. What becomes of contacts that are not decided yet depends
+on which ones float, not on who is anode or cathode: blocks whose heads float the same contacts (a
+*pattern*) share it and are visited one after the other. So r of one arm with all costs half a
+multiplication for A and one for the norm per configuration.
+
+Sums have a fixed order, in float64 without fused operations; r is rounded to float32 at the end.
+Results do not depend on threads or on the vector width.
 """
 
 from typing import Any, NamedTuple
@@ -30,7 +34,7 @@ Int8s = NDArray[np.int8]
 Bools = NDArray[np.bool_]
 
 ANODE, CATHODE = 1, 2
-LANES = 16
+FEW = 4  # members of a block that are less than one in so many are computed one by one
 
 _jit = numba.njit(cache=True, error_model="numpy", nogil=True)
 # Called by kernels alone: no entry from Python and no place on the disk, a third of compiling less.
@@ -42,7 +46,12 @@ class Tables(NamedTuple):
 
     allowed: Bools  # (width, 3): digits of the contacts that choose a leaf
     inverse_norm: Float32s  # (P, L): 1 / n_k, 0 for leaves that do not count
-    multipliers: Float64s  # (P, M), voltage: by contact, then by node that is left, then by state
+    pattern: (
+        Int64s  # (P,): which contacts of the head float, as a number; its blocks stand together
+    )
+    order: Int64s  # (P,): the blocks as they are visited, in
+    to_anode: Float64s  # (P, S), voltage: multipliers of A, by contact, then by state
+    among: Float64s  # (Q, M), voltage: those of the contacts left, by contact, node and state
     group: Int64s  # (P, 2), current: row of ``share`` for the anodes, and for the cathodes
     share: Float64s  # (2, U, L), current: 1 / sum of the weights of anodes, and of cathodes
 
@@ -149,26 +158,24 @@ def _float(
     least: float,
     multipliers: Float64s,
 ) -> None:
-    """Eliminate ``contact``: fill its multipliers (nodes left, states), reduce both forms."""
+    """Eliminate ``contact``: fill its multipliers (nodes left, S), reduce both forms."""
     nodes = y.shape[0]
     left = 0
     pivot, own = y[contact, contact], energy[contact, contact]
     for f in range(nodes):
         if f == 0 or f > contact:
             row = y[0, contact] if f == 0 else y[contact, f]
-            factor = multipliers[left * states : (left + 1) * states]
+            factor = multipliers[left]
             for s in range(states):
                 factor[s] = -row[s] / pivot[s] if pivot[s] > least else 0.0
             left += 1
     for f in range(nodes):
         if f == 0 or f > contact:
-            place = 0 if f == 0 else f - contact
-            a = multipliers[place * states : (place + 1) * states]
+            a = multipliers[0 if f == 0 else f - contact]
             energy_f = energy[0, contact] if f == 0 else energy[contact, f]
             for g in range(f, nodes):
                 if g == 0 or g > contact:
-                    place = 0 if g == 0 else g - contact
-                    b = multipliers[place * states : (place + 1) * states]
+                    b = multipliers[0 if g == 0 else g - contact]
                     y_g = y[0, contact] if g == 0 else y[contact, g]
                     energy_g = energy[0, contact] if g == 0 else energy[contact, g]
                     for s in range(states):
@@ -188,10 +195,11 @@ def build_voltage(
     valid: Bools,
     kind: Int64s,
     least: float,
+    first: Int64s,
     tables: Tables,
     weakest: Float64s,
 ) -> None:
-    """Fill multipliers and 1 / n_k of the heads begin to end.
+    """Fill multipliers and 1 / n_k of the heads begin to end; ``first`` (Q,) of every pattern.
 
     ``gram`` (E, E) is Y G Y, the square of n as a form of the potentials; ``weakest`` (P,) gets the
     least square of n among the leaves that count.
@@ -199,6 +207,7 @@ def build_voltage(
     nodes, size = rest.shape[1], maps.shape[2]
     most = tables.inverse_norm.shape[1]
     y, energy = np.empty((2, nodes, nodes, most)), np.empty((2, nodes, nodes, most))
+    factors = np.empty((nodes, most))
     for p in range(begin, end):
         for f in range(nodes):
             for g in range(f, nodes):
@@ -208,21 +217,27 @@ def build_voltage(
                     for d in range(size):
                         total += maps[p, f, e] * gram[e, d] * maps[p, g, d]
                 energy[0, f, g, 0] = total
-        states, place, now = 1, 0, 0
+        q = tables.pattern[p]
+        is_first = first[q] == p
+        states, place, rest_place, now = 1, 0, 0, 0
         for contact in range(1, nodes):
             base = 0
             for digit in range(3):
                 if not tables.allowed[contact - 1, digit]:
                     continue
                 if digit == 0:
-                    own = tables.multipliers[p, place : place + (nodes - contact) * states]
-                    place += own.size
                     forms = y[now], energy[now], y[1 - now], energy[1 - now]
-                    _float(*forms, contact, states, least, own)
+                    _float(*forms, contact, states, least, factors)
+                    tables.to_anode[p, place : place + states] = factors[0, :states]
+                    if is_first:
+                        for f in range(1, nodes - contact):
+                            tables.among[q, rest_place : rest_place + states] = factors[f, :states]
+                            rest_place += states
                 else:
                     _branch(y[now], y[1 - now], contact, digit, states, base)
                     _branch(energy[now], energy[1 - now], contact, digit, states, base)
                 base += states
+            place += states
             states, now = base, 1 - now
         weakest[p] = np.inf
         for s in range(states):
@@ -241,56 +256,124 @@ def _round(r: float) -> np.float32:
 
 
 @_inner
-def _voltage_leaves(tables: Tables, p: int, h: Float64s, state: Float64s, out: Float32s) -> None:
-    """Fill ``out`` (L,) with r of one arm and the leaves of block p; ``h`` (F,) is reduced.
+def _fill_own(tables: Tables, q: int, h: Float64s, state: Float64s, own: Float64s) -> None:
+    """Fill ``own`` (S,) with h of each contact when it is decided, by contact, then by state.
 
-    ``state`` (2, F, L): what is read and what is written are never the same memory, so that the
-    loops run in vector registers.
+    ``h`` (F,) is that of any head with pattern q. What is read and what is written of ``state``
+    (2, F, S) are never the same memory, so that the loops run in vector registers.
     """
     nodes = h.size
-    norm, multipliers = tables.inverse_norm[p], tables.multipliers[p]
-    for f in range(nodes):
+    for f in range(1, nodes):
         state[0, f, 0] = h[f]
-    states, place, now = 1, 0, 0
-    for contact in range(1, nodes - 1):
+    states, place, rest_place, now = 1, 0, 0, 0
+    for contact in range(1, nodes):
+        mine = own[place : place + states]
+        for s in range(states):
+            mine[s] = state[now, contact, s]
         base = 0
-        own = state[now, contact]
         for digit in range(3):
             if not tables.allowed[contact - 1, digit]:
                 continue
-            for f in range(nodes):
-                if f != 0 and f <= contact:
-                    continue
+            for f in range(contact + 1, nodes):
                 old, new = state[now, f], state[1 - now, f, base : base + states]
                 if digit == 0:
-                    factor = multipliers[place : place + states]
-                    place += states
+                    factor = tables.among[q, rest_place : rest_place + states]
+                    rest_place += states
                     for s in range(states):
-                        new[s] = old[s] + factor[s] * own[s]
-                elif digit == ANODE and f == 0:
-                    for s in range(states):
-                        new[s] = old[s] + own[s]
+                        new[s] = old[s] + factor[s] * mine[s]
                 else:
                     for s in range(states):
                         new[s] = old[s]
             base += states
+        place += states
         states, now = base, 1 - now
+
+
+@_inner
+def _decide(
+    tables: Tables, p: int, anode: float, own: Float64s, state: Float64s
+) -> tuple[int, int]:
+    """Fill ``state[i]`` with h of A in block p when the last contact is to be decided.
+
+    Return i and the number of states.
+    """
+    state[0, 0] = anode
+    states, place, now = 1, 0, 0
+    for contact in range(tables.allowed.shape[0] - 1):
+        old, mine = state[now], own[place : place + states]
+        factor = tables.to_anode[p, place : place + states]
+        base = 0
+        for digit in range(3):
+            if not tables.allowed[contact, digit]:
+                continue
+            new = state[1 - now, base : base + states]
+            if digit == 0:
+                for s in range(states):
+                    new[s] = old[s] + factor[s] * mine[s]
+            elif digit == ANODE:
+                for s in range(states):
+                    new[s] = old[s] + mine[s]
+            else:
+                for s in range(states):
+                    new[s] = old[s]
+            base += states
+        place += states
+        states, now = base, 1 - now
+    return now, states
+
+
+@_inner
+def _voltage_leaves(
+    tables: Tables, p: int, anode: float, own: Float64s, state: Float64s, out: Float32s
+) -> None:
+    """Fill ``out`` (L,) with r of one arm and the leaves of block p."""
+    now, states = _decide(tables, p, anode, own, state)
+    old, mine = state[now], own[own.size - states :]
+    factor = tables.to_anode[p, own.size - states :]
     base = 0
-    old, own = state[now, 0], state[now, nodes - 1]
     for digit in range(3):
-        if not tables.allowed[nodes - 2, digit]:
+        if not tables.allowed[tables.allowed.shape[0] - 1, digit]:
             continue
-        scale, leaf = norm[base : base + states], out[base : base + states]
+        scale, leaf = tables.inverse_norm[p, base : base + states], out[base : base + states]
         if digit == 0:
-            factor = multipliers[place : place + states]
             for s in range(states):
-                leaf[s] = _round((old[s] + factor[s] * own[s]) * scale[s])
+                leaf[s] = _round((old[s] + factor[s] * mine[s]) * scale[s])
         elif digit == ANODE:
             for s in range(states):
-                leaf[s] = _round((old[s] + own[s]) * scale[s])
+                leaf[s] = _round((old[s] + mine[s]) * scale[s])
         else:
             for s in range(states):
                 leaf[s] = _round(old[s] * scale[s])
+        base += states
+
+
+@_inner
+def _few_voltage_leaves(
+    tables: Tables,
+    p: int,
+    anode: float,
+    own: Float64s,
+    places: NDArray[np.uint16],
+    state: Float64s,
+    out: Float32s,
+) -> None:
+    """Fill ``out`` with r of one arm and some leaves of block p, ascending: the same bits."""
+    now, states = _decide(tables, p, anode, own, state)
+    old, mine = state[now], own[own.size - states :]
+    factor, norm = tables.to_anode[p, own.size - states :], tables.inverse_norm[p]
+    base, k = 0, 0
+    for digit in range(3):
+        if not tables.allowed[tables.allowed.shape[0] - 1, digit]:
+            continue
+        while k < places.size and places[k] < base + states:
+            s = places[k] - base
+            h = old[s]
+            if digit == 0:
+                h += factor[s] * mine[s]
+            elif digit == ANODE:
+                h += mine[s]
+            out[k] = _round(h * norm[places[k]])
+            k += 1
         base += states
 
 
@@ -402,20 +485,80 @@ def _current_leaves(tables: Tables, p: int, head: Float64s, sums: Float64s, out:
 # -- r of a few arms with members -----------------------------------------------------------------
 
 
+class Scratch(NamedTuple):
+    """Memory of one thread that computes r of n arms."""
+
+    nodes: Float64s  # (2, F, S): h of the contacts left, read and written
+    anode: Float64s  # (2, S): h of A
+    own: Float64s  # (n, S)
+    block: Float32s  # (L,)
+
+
+@_inner
+def _scratch(tables: Tables, heads: Float64s) -> Scratch:
+    size = tables.to_anode.shape[1]
+    return Scratch(
+        np.empty((2, heads.shape[2], size)),
+        np.empty((2, size)),
+        np.empty((heads.shape[0], size)),
+        np.empty(tables.inverse_norm.shape[1], np.float32),
+    )
+
+
+@_inner
+def _begin(tables: Tables, p: int, before: int, heads: Float64s, scratch: Scratch) -> int:
+    """Prepare ``own`` of all arms for block p; return its pattern. ``before`` is what is there."""
+    q: int = tables.pattern[p]
+    if tables.to_anode.size > 0 and q != before:
+        for n in range(heads.shape[0]):
+            _fill_own(tables, q, heads[n, p], scratch.nodes, scratch.own[n])
+    return q
+
+
 @_inner
 def _fill_leaves(
-    tables: Tables, p: int, head: Float64s, sums: Float64s, state: Float64s, out: Float32s
+    tables: Tables, p: int, n: int, heads: Float64s, sums: Float64s, scratch: Scratch, out: Float32s
 ) -> None:
-    if tables.multipliers.size > 0:
-        _voltage_leaves(tables, p, head, state, out)
+    if tables.to_anode.size > 0:
+        _voltage_leaves(tables, p, heads[n, p, 0], scratch.own[n], scratch.anode, out)
     else:
-        _current_leaves(tables, p, head, sums, out)
+        _current_leaves(tables, p, heads[n, p], sums[n], out)
+
+
+@_inner
+def _fill_members(
+    tables: Tables,
+    members: Members,
+    p: int,
+    n: int,
+    heads: Float64s,
+    sums: Float64s,
+    scratch: Scratch,
+    row: Float32s,
+) -> None:
+    """Fill ``row`` with r of arm n and the members of block p."""
+    start, count = members.offsets[p], scratch.block.size
+    if row.size == count:
+        _fill_leaves(tables, p, n, heads, sums, scratch, row)
+        return
+    if members.listed.size > 0:
+        places = members.listed[start : start + row.size]
+    else:
+        places = members.leaves[members.starts[members.kind[p]] :][: row.size]
+    if tables.to_anode.size > 0 and FEW * row.size < count:
+        own, state = scratch.own[n], scratch.anode
+        _few_voltage_leaves(tables, p, heads[n, p, 0], own, places, state, row)
+    elif row.size > 0:
+        _fill_leaves(tables, p, n, heads, sums, scratch, scratch.block)
+        for k in range(row.size):
+            row[k] = scratch.block[places[k]]
 
 
 @_jit
 def fill_r(
     begin: int,
     end: int,
+    blocks: Int64s,
     tables: Tables,
     members: Members,
     heads: Float64s,
@@ -423,46 +566,31 @@ def fill_r(
     first: int,
     out: Float32s,
 ) -> None:
-    """Fill ``out`` (n, ...) with r of n arms and the members of the blocks begin to end.
+    """Fill ``out`` (n, ...) with r of n arms and the members of ``blocks[begin:end]``.
 
     ``heads`` (n, P, F) and ``sums`` (n, 2, L) are what :func:`reduce_vector`, or
     :func:`head_sums` and :func:`leaf_sums`, give for each arm; column 0 of ``out`` is position
     ``first``.
     """
-    count = tables.inverse_norm.shape[1]
-    block, state = np.empty(count, np.float32), np.empty((2, heads.shape[2], count))
-    for p in range(begin, end):
-        start, stop = members.offsets[p], members.offsets[p + 1]
+    scratch, before = _scratch(tables, heads), -1
+    for p in blocks[begin:end]:
+        before = _begin(tables, p, before, heads, scratch)
+        start, stop = members.offsets[p] - first, members.offsets[p + 1] - first
         for n in range(heads.shape[0]):
-            row = out[n, start - first : stop - first]
-            if stop - start == count:
-                _fill_leaves(tables, p, heads[n, p], sums[n], state, row)
-            elif stop > start:
-                _fill_leaves(tables, p, heads[n, p], sums[n], state, block)
-                if members.listed.size > 0:
-                    places = members.listed[start:stop]
-                else:
-                    places = members.leaves[members.starts[members.kind[p]] :]
-                for k in range(row.size):
-                    row[k] = block[places[k]]
+            _fill_members(tables, members, p, n, heads, sums, scratch, out[n, start:stop])
 
 
 @_inner
-def _largest(values: Float32s, lanes: Float32s) -> np.float32:
-    """Return the largest value, by the largest of each of 16 ``lanes``: max alone is serial."""
-    for lane in range(LANES):
-        lanes[lane] = -2.0
-    whole = values.size - values.size % LANES
-    for s in range(0, whole, LANES):
-        for lane in range(LANES):
-            value = values[s + lane]
-            lanes[lane] = value if value > lanes[lane] else lanes[lane]
-    top = np.float32(-2.0)
-    for lane in range(LANES):
-        top = max(top, lanes[lane])
-    for s in range(whole, values.size):
-        top = max(top, values[s])
-    return top
+def _largest(values: Float32s) -> np.float32:
+    """Return the largest value; ``values`` are folded in halves on the way: no loop is a chain."""
+    left = values.size
+    while left > 1:
+        half = (left + 1) // 2
+        lower, upper = values[: left - half], values[half:left]
+        for k in range(lower.size):
+            lower[k] = upper[k] if upper[k] > lower[k] else lower[k]
+        left = half
+    return np.float32(values[0])
 
 
 @_jit
@@ -478,13 +606,12 @@ def fill_largest(
 
     Leaves that do not count have r = 0 here: in a block with some it may be too large.
     """
-    count = tables.inverse_norm.shape[1]
-    block, state = np.empty(count, np.float32), np.empty((2, heads.shape[2], count))
-    lanes = np.empty(LANES, np.float32)
-    for p in range(begin, end):
+    scratch, before = _scratch(tables, heads), -1
+    for p in tables.order[begin:end]:
+        before = _begin(tables, p, before, heads, scratch)
         for n in range(heads.shape[0]):
-            _fill_leaves(tables, p, heads[n, p], sums[n], state, block)
-            largest[n, p] = _largest(block, lanes)
+            _fill_leaves(tables, p, n, heads, sums, scratch, scratch.block)
+            largest[n, p] = _largest(scratch.block)
 
 
 # -- the update rule in float32 -------------------------------------------------------------------
@@ -583,9 +710,12 @@ def add_duel(
     duelled arms themselves get is left to the caller.
     """
     r = np.empty((2, tables.inverse_norm.shape[1]), np.float32)
-    for p in range(begin, end):
+    scratch, before = _scratch(tables, heads), -1
+    for p in tables.order[begin:end]:
         start, stop = members.offsets[p], members.offsets[p + 1]
         if stop > start:
-            fill_r(p, p + 1, tables, members, heads, sums, start, r)
+            before = _begin(tables, p, before, heads, scratch)
             near, far = r[0, : stop - start], r[1, : stop - start]
+            _fill_members(tables, members, p, 0, heads, sums, scratch, near)
+            _fill_members(tables, members, p, 1, heads, sums, scratch, far)
             _add_rule(rule, r_pair, near, far, wins[start:stop], plays[start:stop])

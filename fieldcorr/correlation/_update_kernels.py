@@ -1,7 +1,7 @@
 """Kernels of the update rule: (kappa, tau) of one duel, added to wins and plays in place.
 
 r comes from rows, from the embedding or from sparse neighbourhoods. All three go through
-:func:`_apply_rule`, so the same r gives the same bits. Every call has scratch of its own, so any
+:func:`add_from_rows`, so the same r gives the same bits. Every call has scratch of its own, so any
 number of threads may share a source.
 """
 
@@ -18,7 +18,7 @@ Float32s = NDArray[np.float32]
 Int64s = NDArray[np.int64]
 
 BLOCK = 512
-"""Most arms handled at once: their scratch (12 kB) stays in the first-level cache."""
+"""Most arms of an embedding handled at once: their sums (8 kB) stay in the first-level cache."""
 
 
 class Rule(NamedTuple):
@@ -118,84 +118,6 @@ def _shape_r(r: float, floor: float) -> float:
     return r if r < 1.0 else 1.0
 
 
-@_inner
-def _apply_rule(
-    rule: Rule,
-    r_pair: float,
-    winner: int,
-    loser: int,
-    r_winner: Float32s,
-    r_loser: Float32s,
-    kappa: Float64s,
-    tau: Float64s,
-) -> None:
-    """Turn r of some arms into (kappa, tau): Eqs. 5 and 6 of the paper with r~ for r.
-
-    tau_k = min(cap, (r~_ik + r~_jk) / (1 + r~_ij)), and 0 where the denominator is,
-    kappa_k = tau_k log r~_jk / (log r~_ik + log r~_jk), and tau_k / 2 where both logarithms are 0.
-    The logarithms are never positive and rounding keeps order, so 0 <= kappa <= tau. Without
-    branches, so that the loop runs in vector registers. ``winner`` and ``loser`` are places among
-    these arms, or outside. In a tie each side has half: kappa and mirrored kappa add up to tau.
-    """
-    size = r_winner.size
-    denominator = 1.0 + _shape_r(r_pair, rule.floor)
-    denominator = denominator if denominator > 0.0 else np.inf
-    for b in range(size):
-        r_x, r_y = float(r_winner[b]), float(r_loser[b])
-        touched = (r_x > rule.need) & (r_y > rule.need)
-        x, y = _shape_r(r_x, rule.floor), _shape_r(r_y, rule.floor)
-        plays = (x + y) / denominator
-        plays = plays if plays < rule.cap else rule.cap
-        plays = plays if touched else 0.0
-        log_x = _log2(x if touched else 1.0)
-        log_y = _log2(y if touched else 1.0)
-        total = log_x + log_y
-        apart = total < 0.0
-        share = log_y / (total if apart else 1.0)
-        tau[b] = plays
-        kappa[b] = plays * (share if apart else 0.5)
-    if rule.pin != 0.0 and 0 <= winner < size:
-        kappa[winner], tau[winner] = 1.0, 1.0
-    if rule.pin != 0.0 and 0 <= loser < size:
-        kappa[loser], tau[loser] = 0.0, 1.0
-    if rule.tie != 0.0:
-        for b in range(size):
-            kappa[b] = 0.5 * tau[b]
-
-
-@_jit
-def fill_logs(rule: Rule, r: Float32s, logs: Float64s) -> None:
-    """Fill ``logs`` (K, K) with log2 of r~, as in :func:`_apply_rule`; 1 where r is left out."""
-    for i in range(r.shape[0]):
-        row, out = r[i], logs[i]
-        for k in range(row.size):
-            x = float(row[k])
-            touched = x > rule.need
-            value = _log2(_shape_r(x, rule.floor) if touched else 1.0)
-            out[k] = value if touched else 1.0
-
-
-@_inner
-def _add_block(
-    rule: Rule,
-    r_pair: float,
-    winner: int,
-    loser: int,
-    start: int,
-    r_winner: Float32s,
-    r_loser: Float32s,
-    scratch: Float64s,
-    wins: Float64s,
-    plays: Float64s,
-) -> None:
-    """Add the update of a block of arms from ``start`` on, by way of ``scratch`` (2, BLOCK)."""
-    kappa, tau = scratch[0], scratch[1]
-    _apply_rule(rule, r_pair, winner - start, loser - start, r_winner, r_loser, kappa, tau)
-    for b in range(min(r_winner.size, wins.size - start)):
-        wins[start + b] += kappa[b]
-        plays[start + b] += tau[b]
-
-
 @_jit
 def add_from_rows(
     rule: Rule,
@@ -206,77 +128,84 @@ def add_from_rows(
     wins: Float64s,
     plays: Float64s,
 ) -> None:
-    """Add the update of one duel, r given as two rows of length K."""
-    scratch = np.empty((2, BLOCK))
-    r_pair = float(r_winner[loser])
-    for start in range(0, wins.size, BLOCK):
-        near, far = r_winner[start : start + BLOCK], r_loser[start : start + BLOCK]
-        _add_block(rule, r_pair, winner, loser, start, near, far, scratch, wins, plays)
+    """Add (kappa, tau) of one duel to wins and plays: Eqs. 5 and 6 of the paper with r~ for r.
 
-
-@_inner
-def _fill_r(z: Float64s, block: Float64s, sums: Float64s, r: Float32s) -> None:
-    """Fill ``r`` (2, B) with z_0 . z_k and z_1 . z_k for a block (R, B) of arms k.
-
-    Four columns at a time: the two running sums are loaded and stored once for eight products (2x
-    faster than one column at a time). Each sum runs over R in order, as in the tiles.
+    tau_k = min(cap, (r~_ik + r~_jk) / (1 + r~_ij)), and 0 where the denominator is,
+    kappa_k = tau_k log r~_jk / (log r~_ik + log r~_jk), and tau_k / 2 where both logarithms are 0.
+    The logarithms are never positive and rounding keeps order, so 0 <= kappa <= tau. Without
+    branches, so that the loop runs in vector registers. In a tie each side has half: kappa and
+    mirrored kappa add up to tau.
     """
-    width, first, second = block.shape[1], sums[0], sums[1]
-    for k in range(width):
-        first[k] = 0.0
-        second[k] = 0.0
-    for c in range(0, block.shape[0], 4):
-        a0, a1, a2, a3 = z[0, c], z[0, c + 1], z[0, c + 2], z[0, c + 3]
-        b0, b1, b2, b3 = z[1, c], z[1, c + 1], z[1, c + 2], z[1, c + 3]
-        c0, c1, c2, c3 = block[c], block[c + 1], block[c + 2], block[c + 3]
-        for k in range(width):
-            x = _fma(a1, c1[k], _fma(a0, c0[k], first[k]))
-            y = _fma(b1, c1[k], _fma(b0, c0[k], second[k]))
-            first[k] = _fma(a3, c3[k], _fma(a2, c2[k], x))
-            second[k] = _fma(b3, c3[k], _fma(b2, c2[k], y))
-    for k in range(width):
-        r[0, k] = _round_r(first[k])
-        r[1, k] = _round_r(second[k])
+    denominator = 1.0 + _shape_r(float(r_winner[loser]), rule.floor)
+    denominator = denominator if denominator > 0.0 else np.inf
+    won, lost = wins[winner], wins[loser]
+    played_winner, played_loser = plays[winner], plays[loser]
+    half = rule.tie != 0.0
+    for k in range(wins.size):
+        r_x, r_y = float(r_winner[k]), float(r_loser[k])
+        touched = (r_x > rule.need) & (r_y > rule.need)
+        x, y = _shape_r(r_x, rule.floor), _shape_r(r_y, rule.floor)
+        tau = (x + y) / denominator
+        tau = tau if tau < rule.cap else rule.cap
+        tau = tau if touched else 0.0
+        log_x = _log2(x if touched else 1.0)
+        log_y = _log2(y if touched else 1.0)
+        total = log_x + log_y
+        apart = (total < 0.0) & (not half)
+        share = log_y / (total if apart else 1.0)
+        wins[k] += tau * (share if apart else 0.5)
+        plays[k] += tau
+    if rule.pin != 0.0:
+        wins[winner] = won + (0.5 if half else 1.0)
+        wins[loser] = lost + (0.5 if half else 0.0)
+        plays[winner] = played_winner + 1.0
+        plays[loser] = played_loser + 1.0
 
 
 @_jit
-def add_from_embedding(
-    rule: Rule, blocks: Float64s, winner: int, loser: int, wins: Float64s, plays: Float64s
+def fill_logs(rule: Rule, r: Float32s, logs: Float64s) -> None:
+    """Fill ``logs`` (K, K) with log2 of r~, as in :func:`add_from_rows`; 1 where r is left out."""
+    for i in range(r.shape[0]):
+        row, out = r[i], logs[i]
+        for k in range(row.size):
+            x = float(row[k])
+            touched = x > rule.need
+            value = _log2(_shape_r(x, rule.floor) if touched else 1.0)
+            out[k] = value if touched else 1.0
+
+
+@_jit
+def rows_from_embedding(
+    blocks: Float64s, i: int, j: int, sums: Float64s, r_i: Float32s, r_j: Float32s
 ) -> None:
-    """Add the update of one duel, r from the embedding.
+    """Fill ``r_i`` and ``r_j`` (K,) with z_i . z_k and z_j . z_k.
 
     ``blocks`` (P, R, B) holds arm B p + b at [p, :, b], so that the arms of a block lie side by
-    side; zeros after the last arm, and R filled up with zeros to a multiple of 4.
+    side; zeros after the last arm, and R filled up with zeros to a multiple of 4. Four columns at a
+    time: the two running sums, ``sums`` (2, B), are loaded and stored once for eight products (2x
+    faster than one column at a time). Each sum runs over R in order, as in the tiles.
     """
-    width = blocks.shape[2]
-    scratch, r = np.empty((2, width)), np.empty((2, width), np.float32)
-    z = np.empty((2, blocks.shape[1]))
-    r_pair = 0.0
-    for c in range(blocks.shape[1]):
-        z[0, c] = blocks[winner // width, c, winner % width]
-        z[1, c] = blocks[loser // width, c, loser % width]
-        r_pair = _fma(z[0, c], z[1, c], r_pair)
-    r_pair = float(_round_r(r_pair))
+    width, first, second = blocks.shape[2], sums[0], sums[1]
+    z_i, z_j = blocks[i // width, :, i % width], blocks[j // width, :, j % width]
     for p in range(blocks.shape[0]):
-        _fill_r(z, blocks[p], scratch, r)
-        _add_block(rule, r_pair, winner, loser, p * width, r[0], r[1], scratch, wins, plays)
-
-
-@_jit
-def row_from_embedding(blocks: Float64s, i: int, row: Float32s) -> None:
-    """Fill ``row`` (K,) with r of one arm with everyone."""
-    width = blocks.shape[2]
-    sums = np.empty(width)
-    for p in range(blocks.shape[0]):
+        block = blocks[p]
         for b in range(width):
-            sums[b] = 0.0
-        for c in range(blocks.shape[1]):
-            z = blocks[i // width, c, i % width]
+            first[b] = 0.0
+            second[b] = 0.0
+        for c in range(0, blocks.shape[1], 4):
+            a0, a1, a2, a3 = z_i[c], z_i[c + 1], z_i[c + 2], z_i[c + 3]
+            b0, b1, b2, b3 = z_j[c], z_j[c + 1], z_j[c + 2], z_j[c + 3]
+            c0, c1, c2, c3 = block[c], block[c + 1], block[c + 2], block[c + 3]
             for b in range(width):
-                sums[b] = _fma(z, blocks[p, c, b], sums[b])
-        for b in range(min(width, row.size - p * width)):
-            row[p * width + b] = _round_r(sums[b])
-    row[i] = 1.0
+                x = _fma(a1, c1[b], _fma(a0, c0[b], first[b]))
+                y = _fma(b1, c1[b], _fma(b0, c0[b], second[b]))
+                first[b] = _fma(a3, c3[b], _fma(a2, c2[b], x))
+                second[b] = _fma(b3, c3[b], _fma(b2, c2[b], y))
+        start = p * width
+        inside = r_i.size - start
+        for b in range(inside if inside < width else width):
+            r_i[start + b] = _round_r(first[b])
+            r_j[start + b] = _round_r(second[b])
 
 
 @_jit
@@ -322,17 +251,14 @@ def add_from_neighbours(
     What an arm near neither gets goes to ``background`` (2,) alone; only listed arms are touched,
     and they get their (kappa, tau) less that.
     """
-    most = near_winner.size + near_loser.size + 2
-    arms, r, update = np.empty(most, np.int64), np.zeros((2, most), np.float32), np.empty((2, most))
+    most = near_winner.size + near_loser.size + 3
+    arms, r = np.empty(most, np.int64), np.zeros((2, most), np.float32)
+    update = np.zeros((2, most))
+    # The duelled arms come first, with r = 1 with themselves, and then an arm near neither.
     r_pair = _find(near_winner, r_winner, loser)
-    _apply_rule(rule, r_pair, -1, -1, r[0, :1], r[1, :1], update[0], update[1])
-    kappa, tau = update[0, 0], update[1, 0]
-    background[0] += kappa
-    background[1] += tau
-    # The two duelled arms come first: they have r = 1 with themselves.
     arms[0], arms[1] = winner, loser
     r[0, 0], r[1, 0], r[0, 1], r[1, 1] = 1.0, r_pair, r_pair, 1.0
-    size, i, j = 2, 0, 0
+    size, i, j = 3, 0, 0
     last = np.int64(2**62)
     while i < near_winner.size or j < near_loser.size:
         k_i = near_winner[i] if i < near_winner.size else last
@@ -345,7 +271,11 @@ def add_from_neighbours(
             size += 1
         i += 1 if k_i == k else 0
         j += 1 if k_j == k else 0
-    _apply_rule(rule, r_pair, 0, 1, r[0, :size], r[1, :size], update[0], update[1])
+    kappa, tau = update[0, :size], update[1, :size]
+    add_from_rows(rule, r[0, :size], r[1, :size], 0, 1, kappa, tau)
+    background[0] += kappa[2]
+    background[1] += tau[2]
     for b in range(size):
-        wins[arms[b]] += update[0, b] - kappa
-        plays[arms[b]] += update[1, b] - tau
+        if b != 2:
+            wins[arms[b]] += kappa[b] - kappa[2]
+            plays[arms[b]] += tau[b] - tau[2]

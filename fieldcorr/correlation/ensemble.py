@@ -8,7 +8,6 @@ are computed for a row when it is asked for.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -133,7 +132,7 @@ def nearest_marks(r: Floats, i: int, n: int) -> NDArray[np.bool_]:
 
 def effective_size(weight: ArrayLike) -> float:
     """Return the number of equally weighted samples that say as much: 1 / sum w^2."""
-    w: Any = np.asarray(weight, dtype=np.float64)
+    w: Floats = np.asarray(weight, dtype=np.float64)
     return float(w.sum() ** 2 / (w @ w))
 
 

@@ -1,19 +1,24 @@
 """Features of the arms: what a utility that is linear in its weights can be made of.
 
-Four groups, as far as the source of r gives them; the weights of a utility have a normal prior.
+Six groups, as far as the source of r gives them; the weights of a utility have a normal prior.
 
 * ``field``: unit rows Z, r = Z Z', or as many leading eigenfeatures of r;
 * ``near``: eigenfeatures of exp(-(1 - r) / 0.3), bumps around single arms;
+* ``even``: eigenfeatures of r^2, the same for a configuration and its polarity mirror;
 * ``current``: the contact currents of a store, whitened over its arms: linear in the field, whose
   strength r alone does not know;
-* ``strength``: eigenfeatures of a Matern-3/2 kernel over those.
+* ``strength``: eigenfeatures of a Matern-3/2 kernel over those;
+* ``recruited``: eigenfeatures of what a configuration recruits, a sigmoid of the cathodic potential
+  at each of 64 places of the compared region, with each of four thresholds.
 
 Eigenfeatures come from a pivoted Cholesky factor, so any K will do. Every column has mean 0 (what
 all arms share cannot be seen in duels), every group a mean squared length of 1.
 """
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -22,13 +27,32 @@ from numpy.typing import NDArray
 from fieldcorr.correlation import _feature_kernels as kernels
 from fieldcorr.correlation.sources import CorrelationSource, EmbeddingSource
 
+if TYPE_CHECKING:
+    from fieldcorr.store import Store
+
 Float64s = NDArray[np.float64]
+Int64s = NDArray[np.int64]
 
 NEAR = 0.3
 """Range of the bumps, in 1 - r."""
 
+BANK: Mapping[str, Mapping[str, float]] = {
+    "field": {"field": 1.0},
+    "current": {"current": 1.0},
+    "near": {"field": 0.3, "near": 0.7},
+    "even": {"even": 1.0},
+    "strength": {"near": 0.5, "strength": 0.5},
+    "recruited": {"recruited": 1.0},
+}
+"""Models of a utility: the prior variance that each gives to the groups of features."""
+
+PLACES = 64
+THRESHOLDS = np.array([0.0, 0.5, 1.0, 1.5])
+"""Places that may be recruited, and thresholds in standard deviations of the potential there."""
+
+_WIDTH = 0.3  # of the sigmoid, in the same unit
 _PIVOTS = 160
-_MOST = {"field": 50, "near": 50, "strength": 40}
+_MOST = {"field": 50, "near": 50, "even": 60, "strength": 40, "recruited": 50}
 _LEAST = 1e-5  # of the largest variance: what float32 rows of r can tell from nothing
 _KEYED_ARMS = 20_000
 _SWEEPS = 30
@@ -58,6 +82,23 @@ def features_of(source: CorrelationSource) -> Features:
     return _KNOWN[source]
 
 
+def models_of(groups: Mapping[str, slice]) -> dict[str, tuple[Int64s, Float64s]]:
+    """Return the columns and their scale of every model of the bank that the features allow."""
+    models: dict[str, tuple[Int64s, Float64s]] = {}
+    for name, variances in BANK.items():
+        known = {group: v for group, v in variances.items() if group in groups}
+        if not known or (len(known) == 1 < len(variances)):  # the one group has a model of its own
+            continue
+        total = sum(known.values())
+        columns = [np.r_[groups[group]] for group in known]
+        scale = [
+            np.full(c.size, math.sqrt(v / total))
+            for c, v in zip(columns, known.values(), strict=True)
+        ]
+        models[name] = np.concatenate(columns).astype(np.int64), np.concatenate(scale)
+    return models
+
+
 @dataclass(frozen=True, eq=False)
 class _Group:
     values: Float64s  # (K, F)
@@ -78,12 +119,18 @@ def _made(source: CorrelationSource) -> Features:
         if store is None
         else _plain(store.embedding.copy()),
         "near": _eigenfeatures(lambda arm: np.exp((r(arm) - 1.0) / NEAR), ones, key, _MOST["near"]),
+        "even": _eigenfeatures(lambda arm: r(arm) ** 2, ones, key, _MOST["even"]),
     }
     if store is not None:
         white = _whitened(store.current)
         groups["current"] = _plain(white.copy())
         matern = _eigenfeatures(lambda arm: _matern(white, arm), ones, key, _MOST["strength"])
         groups["strength"] = matern
+        parts = _recruited(store)
+        variance = np.einsum("kp,kp->k", parts, parts)
+        groups["recruited"] = _eigenfeatures(
+            lambda arm: np.einsum("kp,p->k", parts, parts[arm]), variance, key, _MOST["recruited"]
+        )
     return _joined(groups)
 
 
@@ -116,8 +163,9 @@ def _eigenfeatures(
     rest, count = variance.copy(), 0
     factor = np.zeros((rest.size, min(_PIVOTS, rest.size)))
     while count < factor.shape[1]:
-        pivot = kernels.choose_pivot(rest, key, _LEAST)
-        if pivot < 0:
+        # The arm with the most variance left; of nearly equal ones that of the largest key.
+        pivot = int(np.argmax(np.where(rest > _LEAST, rest + 1e-6 * key, -1.0)))
+        if rest[pivot] <= _LEAST:
             break
         kernels.add_column(row(pivot), pivot, count, factor, rest)
         count += 1
@@ -134,7 +182,8 @@ def _eigenfeatures(
 def _eigen(rows: Float64s) -> tuple[Float64s, Float64s]:
     """Return eigenvalues, largest first, and eigenvectors, in columns, of X' X / K."""
     moments = np.empty((rows.shape[1],) * 2)
-    kernels.second_moments(rows, moments)
+    kernels.times(np.ascontiguousarray(rows.T), rows, moments)
+    moments /= len(rows)
     vectors = np.empty_like(moments)
     kernels.jacobi(moments, vectors, _SWEEPS)
     order = np.argsort(-np.diag(moments), kind="stable")
@@ -172,6 +221,20 @@ def _matern(white: Float64s, arm: int) -> Float64s:
     mean = 2.0 * np.einsum("kf,kf->", white, white) / len(white)
     a = np.sqrt(3.0 * square / mean)
     return np.asarray((1.0 + a) * np.exp(-a))
+
+
+def _recruited(store: "Store") -> Float64s:
+    """Return what each configuration recruits, (K, places x thresholds), squares adding up to <= 1.
+
+    Places are spread over the region so that each stands for the same volume.
+    """
+    share = np.cumsum(store.array("/leadfield/weight"))
+    places = np.searchsorted(share, share[-1] * (np.arange(PLACES) + 0.5) / PLACES)
+    lead = store.array("/leadfield/potential")[:, places]
+    drive = -np.einsum("ke,ep->kp", store.current, lead)
+    drive = (drive - drive.mean(axis=0)) / np.maximum(drive.std(axis=0), 1e-300)
+    parts = 1.0 / (1.0 + np.exp((THRESHOLDS - drive[:, :, None]) / _WIDTH))
+    return np.asarray(parts.reshape(len(drive), -1) / np.sqrt(PLACES * THRESHOLDS.size))
 
 
 def _projected(rows: Float64s) -> Float64s:

@@ -11,7 +11,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Literal,
+    TypeAlias,
+    TypedDict,
+    Unpack,
+    cast,
+    get_args,
+)
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,8 +50,8 @@ class Tally:
     all arms outside the two neighbourhoods here, so that a duel costs as much as its neighbours.
     """
 
-    wins: NDArray[Any]
-    plays: NDArray[Any]
+    wins: NDArray[np.generic]
+    plays: NDArray[np.generic]
     background: NDArray[np.float64]
 
     @classmethod
@@ -63,6 +73,18 @@ class Tally:
     def all_plays(self) -> NDArray[np.float64]:
         """n_b of every arm, (K,)."""
         return np.asarray(self.plays + self.background[1])
+
+
+class Identity(TypedDict, total=False):
+    """What tells a source and its arms from others; see :class:`CorrelationSource`."""
+
+    store: "Store | None"
+    fingerprint: Callable[[], str] | None
+    labels: Sequence[str] | None
+
+
+Correlations: TypeAlias = "CorrelationSource | Store | ArrayLike"
+"""Whatever :func:`as_source` takes; sparse matrices and DataFrames too, which have no types."""
 
 
 class CorrelationSource(ABC):
@@ -178,7 +200,7 @@ class EmbeddingSource(CorrelationSource):
 
     via = "embedding"
 
-    def __init__(self, embedding: ArrayLike, **identity: Any) -> None:
+    def __init__(self, embedding: ArrayLike, **identity: Unpack[Identity]) -> None:
         rows = np.asarray(embedding, dtype=np.float64)
         if rows.ndim != 2 or not np.isfinite(rows).all():
             raise CorrelationError(f"an embedding is a finite (K, R) array, not {rows.shape}")
@@ -195,12 +217,19 @@ class EmbeddingSource(CorrelationSource):
     def row(self, arm: int) -> NDArray[np.float32]:
         """Return r of one arm with everyone, (K,)."""
         self._check_arm(arm)
-        r = np.empty(self._size, dtype=np.float32)
-        kernels.row_from_embedding(self._blocks, arm, r)
-        return r
+        row = self._rows(arm, arm)[0]
+        row[arm] = 1.0
+        return row
+
+    def _rows(self, i: int, j: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Return r of two arms with everyone, as the embedding gives it."""
+        rows = np.empty(self._size, np.float32), np.empty(self._size, np.float32)
+        kernels.rows_from_embedding(self._blocks, i, j, np.empty((2, self._blocks.shape[2])), *rows)
+        return rows
 
     def _add(self, rule: kernels.Rule, tally: Tally, winner: int, loser: int) -> None:
-        kernels.add_from_embedding(rule, self._blocks, winner, loser, tally.wins, tally.plays)
+        rows = self._rows(winner, loser)
+        kernels.add_from_rows(rule, *rows, winner, loser, tally.wins, tally.plays)
 
 
 class RowSource(CorrelationSource):
@@ -215,7 +244,7 @@ class RowSource(CorrelationSource):
         self,
         row: Callable[[int], ArrayLike] | ArrayLike,
         size: int | None = None,
-        **identity: Any,
+        **identity: Unpack[Identity],
     ) -> None:
         if callable(row):
             if size is None:
@@ -275,20 +304,24 @@ class NeighbourSource(CorrelationSource):
 
     def __init__(
         self,
-        neighbours: Callable[[int], tuple[NDArray[Any], NDArray[Any]]],
+        neighbours: Callable[[int], tuple[NDArray[np.generic], NDArray[np.generic]]],
         size: int,
-        **identity: Any,
+        **identity: Unpack[Identity],
     ) -> None:
         super().__init__(size, **identity)
         self._read = neighbours
 
     @classmethod
     def from_csr(
-        cls, indptr: NDArray[Any], indices: NDArray[Any], data: NDArray[Any], **identity: Any
+        cls,
+        indptr: NDArray[np.generic],
+        indices: NDArray[np.generic],
+        data: NDArray[np.generic],
+        **identity: Unpack[Identity],
     ) -> "NeighbourSource":
         """Return a source over the three arrays of a CSR matrix without diagonal."""
 
-        def neighbours(arm: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        def neighbours(arm: int) -> tuple[NDArray[np.generic], NDArray[np.generic]]:
             entries = slice(int(indptr[arm]), int(indptr[arm + 1]))
             return indices[entries], data[entries]
 
@@ -322,7 +355,7 @@ class NeighbourSource(CorrelationSource):
 # -- from whatever holds the correlations ---------------------------------------------------------
 
 
-def as_source(correlation: Any, *, via: Via = "auto") -> CorrelationSource:
+def as_source(correlation: Correlations, *, via: Via = "auto") -> CorrelationSource:
     """Return the source of a source, an open store, a square array, or a scipy sparse matrix.
 
     A pandas DataFrame is a square array whose index names the arms; its columns must be the same.
@@ -335,7 +368,7 @@ def as_source(correlation: Any, *, via: Via = "auto") -> CorrelationSource:
     if isinstance(correlation, CorrelationSource):
         return correlation
     if hasattr(correlation, "contact_names"):
-        return source_from_store(correlation, via=via)
+        return source_from_store(cast("Store", correlation), via=via)
     if hasattr(correlation, "tocsr"):
         return source_from_sparse(correlation)
     if callable(correlation):
@@ -372,7 +405,7 @@ def source_from_store(store: "Store", *, via: Via = "auto") -> CorrelationSource
     return RowSource(store.row, len(store), store=store)
 
 
-def _source_from_frame(frame: Any) -> CorrelationSource:
+def _source_from_frame(frame: object) -> CorrelationSource:
     """Return the source of a DataFrame of r: pandas is not needed, only what it has."""
     labels = [str(name) for name in frame.index]
     if labels != [str(name) for name in frame.columns]:
@@ -407,7 +440,7 @@ def source_from_embedding(embedding: ArrayLike) -> CorrelationSource:
 
 
 def source_from_kernel(
-    function: Callable[[NDArray[Any], NDArray[Any]], ArrayLike],
+    function: Callable[[NDArray[np.generic], NDArray[np.generic]], ArrayLike],
     features: ArrayLike,
     *,
     name: str = "kernel",
@@ -422,14 +455,14 @@ def source_from_kernel(
         raise CorrelationError(f"kernel source: features of shape {points.shape} hold no arms")
 
     @lru_cache(maxsize=_ROWS_KEPT)
-    def row(arm: int) -> NDArray[Any]:
+    def row(arm: int) -> NDArray[np.generic]:
         return _clamped(_real_array(function(points[arm], points), "kernel function"))
 
     digest = f"kernel {name}"
     return RowSource(row, points.shape[0], fingerprint=lambda: _digest(digest, points))
 
 
-def source_from_sparse(matrix: Any) -> CorrelationSource:
+def source_from_sparse(matrix: object) -> CorrelationSource:
     """Return the source of a symmetric scipy sparse matrix; what is not stored is unrelated."""
     csr = _sound_csr(matrix)
     _check_square(csr.shape)
@@ -446,7 +479,7 @@ def source_from_sparse(matrix: Any) -> CorrelationSource:
     )
 
 
-def _sound_csr(matrix: Any) -> Any:
+def _sound_csr(matrix: object) -> Any:
     """Return a sparse matrix as CSR; scipy's own routines crash on indices out of range."""
     try:
         if hasattr(matrix, "check_format"):  # csr, csc, bsr
@@ -465,7 +498,7 @@ def _sound_csr(matrix: Any) -> Any:
     return csr
 
 
-def _real_array(values: ArrayLike, name: str) -> NDArray[Any]:
+def _real_array(values: ArrayLike, name: str) -> NDArray[np.generic]:
     array = np.asarray(values)
     if array.dtype.kind not in "biuf":
         raise CorrelationError(f"{name}: holds something else than real numbers")
@@ -477,15 +510,15 @@ def _check_square(shape: tuple[int, ...]) -> None:
         raise CorrelationError(f"correlation matrix: shape {shape} is not (K, K) with K > 1")
 
 
-def _clamped(values: NDArray[Any]) -> NDArray[Any]:
+def _clamped(values: NDArray[np.generic]) -> NDArray[np.generic]:
     """Return r limited to [-1, 1]; refuse what is no correlation even up to rounding."""
     if not np.all(np.abs(values) <= 1.0 + _ROUNDING):
         raise CorrelationError("correlation: an entry is not finite or outside [-1, 1]")
-    limited: NDArray[Any] = np.clip(values, -1.0, 1.0)
+    limited: NDArray[np.generic] = np.clip(values, -1.0, 1.0)
     return limited
 
 
-def _digest(kind: str, *arrays: NDArray[Any]) -> str:
+def _digest(kind: str, *arrays: NDArray[np.generic]) -> str:
     digest = hashlib.sha256(kind.encode())
     for array in arrays:
         digest.update(f"{array.dtype.str}{array.shape}".encode())

@@ -1,6 +1,6 @@
 """r among all configurations of a product space: from Gram matrix, admittance and drive alone.
 
-Nothing of length K times R is kept: tables of about 10 bytes per configuration are built at first
+Nothing of length K times R is kept: tables of about 8 bytes per configuration are built at first
 use (:mod:`~fieldcorr.correlation._tree_kernels` says how), and r of an arm with everyone is
 computed from them whenever it is needed. Every way to r goes through the same operations, so a row,
 a part of it, and an update of a few survivors see the same float32.
@@ -27,7 +27,7 @@ from fieldcorr.errors import CorrelationError
 Floats = NDArray[np.float64]
 
 MOST_TABLE_BYTES = 2 << 30
-"""Largest tables that are built: those of all configurations of 16 contacts have 430 MB."""
+"""Largest tables that are built: those of all configurations of 16 contacts have 348 MB."""
 
 WEAKEST = 1e-4
 """Least norm of a field, of the largest possible: below, rounding would reach r."""
@@ -123,7 +123,9 @@ class Whole:
         half = (y[:, :, None] * self._gram[None]).sum(axis=1)
         energy = (half[:, :, None] * y[None]).sum(axis=1)
         weakest = np.empty(len(maps))
-        arguments = rest, maps, energy, heads.valid, heads.kind, self._least, tables, weakest
+        _, first = np.unique(tables.pattern, return_index=True)
+        forms = rest, maps, energy, heads.valid, heads.kind, self._least
+        arguments = *forms, first, tables, weakest
         _parallel.run_ranges(tree.build_voltage, len(maps), *arguments)
         return weakest, float(np.sqrt(np.diag(energy)).sum())
 
@@ -222,8 +224,9 @@ class Whole:
 
     def _filled(self, vectors: tuple[Floats, Floats], members: tree.Members) -> NDArray[np.float32]:
         out = np.empty((len(vectors[0]), int(members.offsets[-1])), dtype=np.float32)
-        blocks = len(members.offsets) - 1
-        _parallel.run_ranges(tree.fill_r, blocks, self.tables, members, *vectors, 0, out)
+        arguments = self.tables, members, *vectors, 0, out
+        order = self.tables.order
+        _parallel.run_ranges(tree.fill_r, len(order), order, *arguments)
         return out
 
     def block(self, vectors: tuple[Floats, Floats], p: int) -> NDArray[np.float32]:
@@ -231,7 +234,7 @@ class Whole:
         first, last = self.space.offsets[p : p + 2].tolist()
         out = np.empty((1, last - first), dtype=np.float32)
         one = vectors[0][:1], vectors[1][:1]
-        tree.fill_r(p, p + 1, self.tables, self.all, *one, first, out)
+        tree.fill_r(0, 1, np.array([p]), self.tables, self.all, *one, first, out)
         return out.reshape(-1)
 
     def block_tops(self, vectors: tuple[Floats, Floats]) -> NDArray[np.float32]:
@@ -376,25 +379,39 @@ def _bipoles(size: int) -> NDArray[np.int8]:
 
 def _blank_tables(space: ProductSpace, mode: str) -> tree.Tables:
     blocks, leaves = len(space.heads.kind), len(space.leaves)
+    _, pattern = np.unique(_floating(space), return_inverse=True)
+    patterns, states, among = _multipliers(space, mode)
     return tree.Tables(
         allowed=space.allowed[: space.width],
         inverse_norm=np.empty((blocks, leaves), dtype=np.float32),
-        multipliers=np.empty((blocks if mode == "voltage" else 0, _multipliers(space))),
+        pattern=pattern.astype(np.int64),
+        order=np.argsort(pattern, kind="stable"),
+        to_anode=np.empty((blocks if mode == "voltage" else 0, states)),
+        among=np.empty((patterns, among)),
         group=np.empty((0, 2), dtype=np.int64),
         share=np.empty((2, 0, 0)),
     )
 
 
-def _multipliers(space: ProductSpace) -> int:
-    """Return the number of multipliers of a block: states times nodes left, for each contact."""
-    states, total = 1, 0
+def _multipliers(space: ProductSpace, mode: str) -> tuple[int, int, int]:
+    """Return the number of patterns, of multipliers of A, and of those of the contacts left."""
+    states, of_anode, among = 1, 0, 0
     for contact, digits in enumerate(space.allowed[: space.width]):
-        total += states * (space.width - contact) if digits[0] else 0
+        of_anode += states
+        among += states * (space.width - 1 - contact) if digits[0] else 0
         states *= int(digits.sum())
-    return total
+    patterns = len(np.unique(_floating(space))) if mode == "voltage" else 0
+    return patterns, of_anode, among
+
+
+def _floating(space: ProductSpace) -> NDArray[np.int64]:
+    """Return which contacts of every head are off, as a number (P,)."""
+    off = space.heads.polarity == 0
+    return np.asarray((off << np.arange(off.shape[1])).sum(axis=1))
 
 
 def table_bytes(space: ProductSpace, mode: str) -> int:
     """Return how many bytes the tables of a space take."""
-    per_block = 4 * len(space.leaves) + (8 * _multipliers(space) if mode == "voltage" else 0)
-    return len(space.heads.kind) * per_block
+    patterns, of_anode, among = _multipliers(space, mode)
+    per_block = 4 * len(space.leaves) + (8 * of_anode if mode == "voltage" else 0)
+    return len(space.heads.kind) * per_block + 8 * patterns * among

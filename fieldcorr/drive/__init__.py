@@ -131,7 +131,7 @@ def _split(rows: NDArray[np.int8], fractions: ArrayLike | None) -> NDArray[np.fl
 
 
 def _numbers(what: str, values: ArrayLike) -> NDArray[np.float64]:
-    """Return values as an array of their own; what is no array of numbers is an error."""
+    """Return a copy of the values as an array; anything but an array of numbers is an error."""
     try:
         return np.array(values, dtype=np.float64)
     except (TypeError, ValueError) as error:

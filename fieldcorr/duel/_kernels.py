@@ -82,35 +82,6 @@ def trial_seed(seed: int, trial: int) -> np.int64:
     return np.int64(draw(seed, trial) >> np.uint64(1))
 
 
-@_inner
-def _bounds(
-    choices: Choices,
-    wins: Float64s,
-    plays: Float64s,
-    background: Float64s,
-    active: Bools,
-    estimate: Float64s,
-    radius: Float64s,
-) -> None:
-    """Write P-hat and the confidence radius of every arm (Algorithm 2, lines 5-7).
-
-    ``background`` holds the two scalars that every arm carries on top of wins and plays. A common
-    radius is c* = c(n*), n* the least count among the active arms.
-    """
-    least = np.inf
-    for k in range(wins.size):
-        if active[k]:
-            least = min(least, plays[k] + background[1])
-    common = math.sqrt(choices.log_term / least) if least > 0.0 else 1.0
-    for k in range(wins.size):
-        n = plays[k] + background[1]
-        known = n > 0.0
-        safe = n if known else 1.0
-        own = math.sqrt(choices.log_term / safe) if known else 1.0
-        estimate[k] = (wins[k] + background[0]) / safe if known else 0.5
-        radius[k] = own if choices.per_arm != 0.0 else common
-
-
 @_jit
 def judge(
     choices: Choices,
@@ -122,16 +93,33 @@ def judge(
     radius: Float64s,
     out: Int64s,
 ) -> int:
-    """Write the bounds of every arm, and the arms to eliminate into ``out``; return their number.
+    """Write P-hat and the confidence radius of every arm (Algorithm 2, lines 5-7); say who goes.
+
+    ``background`` holds the two scalars that every arm carries on top of wins and plays. A common
+    radius is c* = c(n*), n* the least count among the active arms. The arms to eliminate go into
+    ``out``, and their number is returned.
 
     An arm is dominated when its upper bound is at most the largest lower bound (Algorithm 3, lines
     7-8). Where only the worst one goes, as printed, that is argmin P-hat under a common radius.
     """
-    _bounds(choices, wins, plays, background, active, estimate, radius)
+    least = np.inf
+    for k in range(wins.size):
+        if active[k]:
+            n = plays[k] + background[1]
+            least = n if n < least else least
+    common = math.sqrt(choices.log_term / least) if least > 0.0 else 1.0
     floor = -np.inf
+    for k in range(wins.size):
+        n = plays[k] + background[1]
+        known = n > 0.0
+        safe = n if known else 1.0
+        own = math.sqrt(choices.log_term / safe) if known else 1.0
+        estimate[k] = (wins[k] + background[0]) / safe if known else 0.5
+        radius[k] = own if choices.per_arm != 0.0 else common
     for k in range(active.size):
         if active[k]:
-            floor = max(floor, estimate[k] - radius[k])
+            lower = estimate[k] - radius[k]
+            floor = lower if lower > floor else floor
     count = 0
     worst = np.inf
     for k in range(active.size):
@@ -401,7 +389,7 @@ def corrduel_trial(
             if choices.keep == 0.0:
                 compared = _forget(choices, r, logs, arms, left, duels, compared, wins, plays)
     wins, plays, everyone = wins[:left], plays[:left], everyone[:left]
-    _bounds(choices, wins, plays, background, everyone, estimate, radius)
+    judge(choices, wins, plays, background, everyone, estimate, radius, out)
     chosen = arms[first_ranked(estimate[:left], plays, everyone)]
     result[0], result[1] = regret(utility, best, chosen, noise), left
     result[2] = _place_of(best, arms, left) >= 0
@@ -445,7 +433,7 @@ def beat_the_mean_trial(
                     wins[duels[s, 0]] -= won[s]
                     plays[duels[s, 0]] -= 1.0
                     duels[s, 1] = -1
-    _bounds(choices, wins, plays, background, active, estimate, radius)
+    judge(choices, wins, plays, background, active, estimate, radius, out)
     chosen = first_ranked(estimate, plays, active)
     result[0], result[1], result[2] = regret(utility, best, chosen, noise), left, active[best]
 

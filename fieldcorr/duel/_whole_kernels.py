@@ -14,7 +14,6 @@ UInt16s = NDArray[np.uint16]
 Bools = NDArray[np.bool_]
 
 CHUNK = 2048
-LANES = 16
 
 _jit = numba.njit(cache=True, error_model="numpy", nogil=True)
 # Called by kernels alone: no entry from Python and no place on the disk, a third of compiling less.
@@ -61,21 +60,16 @@ def _fill_estimates(wins: Float32s, plays: Float32s, estimate: Float32s) -> None
 
 
 @_inner
-def _largest(values: Float32s, lanes: Float32s) -> np.float32:
-    """Return the largest value, by the largest of each of 16 ``lanes``: a loop without a chain."""
-    for lane in range(LANES):
-        lanes[lane] = -_FAR
-    whole = values.size - values.size % LANES
-    for k in range(0, whole, LANES):
-        for lane in range(LANES):
-            value = values[k + lane]
-            lanes[lane] = value if value > lanes[lane] else lanes[lane]
-    top = -_FAR
-    for lane in range(LANES):
-        top = max(top, lanes[lane])
-    for k in range(whole, values.size):
-        top = max(top, values[k])
-    return np.float32(top)
+def _largest(values: Float32s) -> np.float32:
+    """Return the largest value; ``values`` are folded in halves on the way: no loop is a chain."""
+    left = values.size
+    while left > 1:
+        half = (left + 1) // 2
+        lower, upper = values[: left - half], values[half:left]
+        for k in range(lower.size):
+            lower[k] = upper[k] if upper[k] > lower[k] else lower[k]
+        left = half
+    return np.float32(values[0])
 
 
 @_inner
@@ -117,7 +111,7 @@ def fill_bounds(
     As they will be after ``further`` duels, all won in the lower and all lost in the upper bound,
     if counts grow by the factor ``growth`` besides; 0 and 1 for now.
     """
-    scratch, lanes = np.empty((2, CHUNK), np.float32), np.empty(LANES, np.float32)
+    scratch = np.empty((2, CHUNK), np.float32)
     for c in range(begin, end):
         start, stop = c * CHUNK, min((c + 1) * CHUNK, plays.size)
         lower, upper = scratch[0, : stop - start], scratch[1, : stop - start]
@@ -127,7 +121,7 @@ def fill_bounds(
         _hide(upper, start, alive, _FAR)
         for k in range(upper.size):
             upper[k] = -upper[k]
-        out[c, 0], out[c, 1] = _largest(lower, lanes), -_largest(upper, lanes)
+        out[c, 0], out[c, 1] = _largest(lower), -_largest(upper)
 
 
 @_jit
@@ -184,6 +178,7 @@ def drop_dominated(
     the front of ``wins``, ``plays`` and ``kept_leaves``; their number is returned.
     """
     scratch = np.empty((2, ranks.shape[1]), np.float32)
+    flags, index = np.empty(ranks.shape[1], np.bool_), np.empty(ranks.shape[1] + 1, np.uint16)
     place = 0
     for p in range(offsets.size - 1):
         start, stop = offsets[p], offsets[p + 1]
@@ -194,20 +189,27 @@ def drop_dominated(
         if worst >= 0:
             for k in range(w.size):
                 upper[k] = _FAR if start + k != worst else -_FAR
+        stays = active[start:stop] if whole != 0 else flags[: w.size]
         if whole != 0:
             _hide(upper, start, active, -_FAR)
-            here = active[start:stop]
-            for k in range(w.size):
-                here[k] = upper[k] > floor
-        else:
+        for k in range(w.size):
+            stays[k] = upper[k] > floor
+        if whole == 0:
             rank = ranks[kind[p]]
             for k in range(w.size):
-                if upper[k] <= floor:
+                if not stays[k]:
                     active[first_row[p] + rank[own[k]]] = False
-        kept_offsets[p] = place
+        # A list of what stays first: without branches, and two thirds of the time of moving all.
+        left = 0
         for k in range(w.size):
-            wins[place], plays[place], kept_leaves[place] = w[k], n[k], own[k]
-            place += upper[k] > floor
+            index[left] = k
+            left += stays[k]
+        kept_offsets[p] = place
+        to = slice(place, place + left)
+        kept_wins, kept_plays, kept = wins[to], plays[to], kept_leaves[to]
+        for k in range(left):
+            kept_wins[k], kept_plays[k], kept[k] = w[index[k]], n[index[k]], own[index[k]]
+        place += left
     kept_offsets[offsets.size - 1] = place
     return place
 
@@ -217,13 +219,15 @@ def fill_tops(
     begin: int, end: int, wins: Float32s, plays: Float32s, alive: Bools, out: Float32s
 ) -> None:
     """Fill ``out`` (chunks, 2) with the best estimate of the arms alive, and its largest count."""
-    scratch, lanes = np.empty(CHUNK, np.float32), np.empty(LANES, np.float32)
+    scratch = np.empty((2, CHUNK), np.float32)
     for c in range(begin, end):
         start, stop = c * CHUNK, min((c + 1) * CHUNK, plays.size)
-        estimate, n = scratch[: stop - start], plays[start:stop]
+        n = plays[start:stop]
+        estimate, count = scratch[0, : n.size], scratch[1, : n.size]
         _fill_estimates(wins[start:stop], n, estimate)
         _hide(estimate, start, alive, -_ONE)
-        top = _largest(estimate, lanes)
+        count[:] = estimate
+        top = _largest(estimate)
         for k in range(n.size):
-            estimate[k] = n[k] if estimate[k] == top else -_ONE
-        out[c, 0], out[c, 1] = top, _largest(estimate, lanes)
+            count[k] = n[k] if count[k] == top else -_ONE
+        out[c, 0], out[c, 1] = top, _largest(count)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldcorr.correlation.numbers import real_number
-from fieldcorr.correlation.sources import Tally
+from fieldcorr.correlation.sources import Correlations, Tally
 from fieldcorr.duel import _kernels
 from fieldcorr.duel.engine import EliminatingEngine, Engine, Shared
 from fieldcorr.duel.events import Event
@@ -38,7 +38,7 @@ class BeatTheMean(EliminatingEngine):
 
     def __init__(
         self,
-        correlation: Any,
+        correlation: Correlations,
         *,
         horizon: int,
         delta: float | None = None,
@@ -138,7 +138,7 @@ class RUCB(Engine):
 
     def __init__(
         self,
-        correlation: Any,
+        correlation: Correlations,
         *,
         horizon: int,
         alpha: float = 0.51,
@@ -300,7 +300,7 @@ class SparringUCB1(Engine):
 
     def __init__(
         self,
-        correlation: Any,
+        correlation: Correlations,
         *,
         horizon: int,
         alpha: float = 2.0,

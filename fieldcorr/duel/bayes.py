@@ -13,6 +13,7 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from fieldcorr.correlation.features import models_of
 from fieldcorr.correlation.numbers import real_number, whole_number
 from fieldcorr.correlation.whole import WholeSource
 from fieldcorr.duel import _bayes_kernels as kernels
@@ -26,14 +27,6 @@ from fieldcorr.errors import DuelError
 Float64s = NDArray[np.float64]
 Int64s = NDArray[np.int64]
 
-BANK: Mapping[str, Mapping[str, float]] = {
-    "field": {"field": 1.0},
-    "current": {"current": 1.0},
-    "near": {"field": 0.3, "near": 0.7},
-    "all": {"field": 0.25, "near": 0.25, "current": 0.25, "strength": 0.25},
-}
-"""Prior variance that each model of the bank gives to the groups of features."""
-
 SAMPLES = 128
 """Posterior samples behind every statement about the best arm."""
 
@@ -46,11 +39,11 @@ CANDIDATES = 4
 LINEAR = ("field", "current")
 """Models of the bank in which every answer tells about all arms, however far from it."""
 
-EAGER, DARING = 100, 0.5
-"""Answers during which samples of models that are not linear keep to this part of their deviation.
+DARING = 0.7
+"""Part of their deviation that samples of the other models keep to when a question is made.
 
-With all of it, the many corners nobody has looked at take up these questions; with part of it for
-ever, a session settles on what is only the best thereabouts.
+With all of it, many questions go to corners that nobody has looked at; with half of it, a session
+settles on what is only the best thereabouts.
 """
 
 SEARCHED = 8
@@ -329,7 +322,7 @@ class BayesDuel(Engine):
     def _blank(self) -> Belief:
         if self._start is None:
             self._arms: Arms = arms_of(self.source)
-            self._models = _bank(self._arms.groups)
+            self._models = models_of(self._arms.groups)
             self._rough = [
                 np.ascontiguousarray(self._arms.table[:, columns], dtype=np.float32)
                 for columns, _ in self._models.values()
@@ -428,22 +421,15 @@ class BayesDuel(Engine):
         return pair if self._rng(_SIDES).random() < 0.5 else pair[::-1]
 
     def _chosen(self, free: NDArray[np.bool_], first: int | None = None) -> tuple[int, int]:
-        """Return two free arms: the best mean and the best of a sample, or what tells more.
-
-        In a linear model a pair anywhere tells about all arms, so the most informative of a few is
-        asked as often as the model is believed; in others one learns where one looks, and that is
-        asked only when the likely places are known.
-        """
+        """Return the pair that tells most, of the best mean and the best of samples."""
         weights, names = self._mean_weights(), [*self._models]
         arms = [] if first is None else [first]
         if np.abs(weights).max() > 1e-9:  # else all means are equal, and rounding would choose
             arms.append(self._arms.best(weights, free))
         samples, models = self._sampled(self._rng(_TRIED), TRIED)
-        eager = self._course.duels < EAGER
-        wanted = 2 if eager and names[models[0]] not in LINEAR else CANDIDATES
         for model, sample in zip(models, samples.T, strict=True):
-            if len(set(arms)) < wanted:
-                arms.append(self._best_of(names[model], sample, free, eager=eager))
+            if len(set(arms)) < CANDIDATES:
+                arms.append(self._best_of(names[model], sample, free))
         arms = [*dict.fromkeys(arms)]
         if len(arms) < 2:  # all samples agree: let the runner-up have a chance
             others = free.copy()
@@ -453,15 +439,13 @@ class BayesDuel(Engine):
             return int(arms[0]), int(arms[1])
         return self._telling(np.array(arms), fixed=first is not None)
 
-    def _best_of(
-        self, name: str, weights: Float64s, free: NDArray[np.bool_], *, eager: bool
-    ) -> int:
+    def _best_of(self, name: str, weights: Float64s, free: NDArray[np.bool_]) -> int:
         """Return the best arm of a sample, with the features that its model has."""
         if self._unlisted:
             return self._arms.best(weights, free)
         model, (columns, scale) = [*self._models].index(name), self._models[name]
         own = weights[columns]
-        if eager and name not in LINEAR:
+        if name not in LINEAR:
             mean = scale * self._learnt.posteriors[model].mean
             own = mean + DARING * (own - mean)
         return int(kernels.best_mean(self._rough[model], own.astype(np.float32), free))
@@ -613,23 +597,6 @@ class BayesDuel(Engine):
         known = np.isin(chosen, played)
         plays[known] = times[np.searchsorted(played, chosen[known])]
         return Survivors.sorted(chosen, mean, plays, _normal_quantile(self.level) * deviation)
-
-
-def _bank(groups: Mapping[str, slice]) -> dict[str, tuple[Int64s, Float64s]]:
-    """Return the columns and their scale of every model that the features allow."""
-    models: dict[str, tuple[Int64s, Float64s]] = {}
-    for name, variances in BANK.items():
-        known = {group: v for group, v in variances.items() if group in groups}
-        if not known or (len(known) == 1 < len(variances)):  # the one group has a model of its own
-            continue
-        total = sum(known.values())
-        columns = [np.r_[groups[group]] for group in known]
-        scale = [
-            np.full(c.size, math.sqrt(v / total))
-            for c, v in zip(columns, known.values(), strict=True)
-        ]
-        models[name] = np.concatenate(columns).astype(np.int64), np.concatenate(scale)
-    return models
 
 
 def _normalised(logs: Float64s) -> Float64s:

@@ -217,10 +217,15 @@ class Actions:
         if len(words) >= 2 and words[-2] == "above":
             threshold = _number(words[-1], "above")
             words = words[:-2]
-        contact = self._contact(words)
-        arms = self._named_arms(words) if contact is None else self._arms_with(*contact)
+        contact, arms = self._contact(words), list[int]()
         before = self._engine.progress.excluded
-        event = set_event(verb, arms, value=threshold)
+        if contact is not None and self._store.is_whole:
+            if threshold is not None:
+                raise DuelError("above: goes with a configuration; a contact has too many here")
+            event = Event(kind=verb, contact=contact)
+        else:
+            arms = self._named_arms(words) if contact is None else self._arms_with(*contact)
+            event = set_event(verb, arms, value=threshold)
         said: Meta = {} if contact is None else {"contact": " ".join(words)}
         self._engine.record(replace(event, meta={**said, **command.meta}))
         change = abs(self._engine.progress.excluded - before)

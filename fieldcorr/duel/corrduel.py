@@ -10,7 +10,7 @@ from typing import Any, Self, Unpack
 import numpy as np
 
 from fieldcorr.correlation.numbers import whole_number
-from fieldcorr.correlation.sources import Via
+from fieldcorr.correlation.sources import Correlations, Via
 from fieldcorr.duel import _kernels
 from fieldcorr.duel.engine import EliminatingEngine, Shared
 from fieldcorr.duel.events import Event
@@ -60,7 +60,7 @@ class CorrDuel(EliminatingEngine):
 
     def __init__(
         self,
-        correlation: Any,
+        correlation: Correlations,
         *,
         horizon: int,
         seed: int = 0,
@@ -78,7 +78,7 @@ class CorrDuel(EliminatingEngine):
     @classmethod
     def paper(
         cls,
-        correlation: Any,
+        correlation: Correlations,
         *,
         horizon: int,
         delta: float = 0.95,

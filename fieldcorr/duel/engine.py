@@ -253,6 +253,17 @@ class Engine(ABC):
         """Readmit excluded arms, as if they had never been excluded."""
         self.record(set_event("include", arms, value=neighbours_above))
 
+    def exclude_contact(self, contact: int, sign: int = 0) -> None:
+        """Never propose what uses a contact with this sign, or at all if that is 0.
+
+        Of a store that defines its configurations and does not list them.
+        """
+        self.record(Event(kind="exclude", contact=(contact, sign)))
+
+    def include_contact(self, contact: int, sign: int = 0) -> None:
+        """Readmit what uses a contact, as if it had never been excluded."""
+        self.record(Event(kind="include", contact=(contact, sign)))
+
     def extend(self, horizon: int) -> None:
         """Change the planned number of duels."""
         value = whole_number(horizon, "horizon", DuelError, least=1)
@@ -334,6 +345,8 @@ class Engine(ABC):
             threshold = real_number(event.value, "neighbours above", DuelError)
             if not -1.0 <= threshold < 1.0:
                 raise DuelError(f"neighbours above {threshold!r}: not a correlation in [-1, 1)")
+        if event.contact is not None:
+            self._check_contact(event)
         if kind == "undo":
             self._last()
 
@@ -500,10 +513,13 @@ class Engine(ABC):
             elif event.kind == "extend":
                 horizon = int(event.value or 0)
             elif event.kind in ("exclude", "include"):
+                out = event.kind == "exclude"
+                if event.contact is not None and isinstance(self.source, WholeSource):
+                    excluded[self.source.whole.space.uses(*event.contact)] = out
                 for arm in event.arms:
-                    excluded[arm] = event.kind == "exclude"
+                    excluded[arm] = out
                     if event.value is not None:
-                        excluded[self.source.row(arm) > event.value] = event.kind == "exclude"
+                        excluded[self.source.row(arm) > event.value] = out
         return Terms(horizon, frozenset(voided), allowed, excluded)
 
     def _relearn(self) -> None:
@@ -609,6 +625,16 @@ class Engine(ABC):
             if not 0 <= arm < len(self.source):
                 raise DuelError(f"arm {arm} is outside 0..{len(self.source) - 1}")
         return checked
+
+    def _check_contact(self, event: Event) -> None:
+        contact, sign = event.contact or (0, 0)
+        if not isinstance(self.source, WholeSource) or event.kind not in ("exclude", "include"):
+            raise DuelError(f"{event.kind}: a contact stands for arms that are not listed alone")
+        contacts = len(self.source.whole.space.allowed)
+        if not 0 <= contact < contacts or sign not in (-1, 0, 1):
+            raise DuelError(
+                f"{event.kind}: contact {contact} with sign {sign} is none of {contacts}"
+            )
 
     def _check_void(self, value: float | None) -> None:
         number = whole_number(value, "void", DuelError, least=1)

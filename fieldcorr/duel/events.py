@@ -33,10 +33,13 @@ class Event:
         "duel" (``groups`` = ((left,), (right,)) with an ``answer``), "ranking" (``groups`` from
         best to worst, arms of one group are equal), "void" (duel number ``value`` does not count),
         "force" (compare the two arms of ``groups`` next), "exclude" and "include" (``groups[0]``,
-        with every arm correlated above ``value``), "extend" (``value`` is the new horizon), "note",
-        "undo" (takes back the last event that is not a note).
+        with every arm correlated above ``value``, or all that use a ``contact``), "extend"
+        (``value`` is the new horizon), "note", "undo" (takes back the last event that is not a
+        note).
     asked : bool
         Whether the engine had proposed this pair.
+    contact : (int, int), optional
+        Number of a contact and its sign, 0 for both, in place of arms that are too many to list.
     meta : mapping
         Free metadata: rater, amplitude, frequency, notes. It never changes the state, but that an
         engine may learn how reliable each rater is.
@@ -47,6 +50,7 @@ class Event:
     answer: Answer | None = None
     value: float | None = None
     asked: bool = False
+    contact: tuple[int, int] | None = None
     meta: Meta = field(default_factory=dict)
 
     @property
@@ -124,6 +128,8 @@ def event_record(event: Event) -> dict[str, Any]:
         record["arms"] = list(event.arms)
     if event.value is not None:
         record["value"] = event.value
+    if event.contact is not None:
+        record["contact"] = list(event.contact)
     if event.meta:
         record["meta"] = dict(event.meta)
     return record
@@ -137,7 +143,8 @@ def event_from_record(record: Mapping[str, Any]) -> Event:
     try:
         groups = _groups(kind, record)
         answer = record["answer"] if kind == "duel" else None
-    except (KeyError, TypeError) as error:
+        contact = _contact(record["contact"]) if "contact" in record else None
+    except (KeyError, TypeError, ValueError) as error:
         raise DuelError(f"event {kind!r} is incomplete: {error!r}") from error
     value, asked, meta = record.get("value"), record.get("asked", False), record.get("meta", {})
     if isinstance(value, bool) or not isinstance(value, int | float | None):
@@ -145,7 +152,12 @@ def event_from_record(record: Mapping[str, Any]) -> Event:
     if not isinstance(asked, bool) or not isinstance(meta, Mapping):
         raise DuelError(f"event {kind!r}: asked or meta is something else than it should be")
     return Event(kind=cast("Kind", kind), groups=groups, answer=answer, value=value, asked=asked,
-                 meta=meta)  # fmt: skip
+                 contact=contact, meta=meta)  # fmt: skip
+
+
+def _contact(said: Any) -> tuple[int, int]:
+    number, sign = map(arm_number, said)
+    return number, sign
 
 
 def _groups(kind: str, record: Mapping[str, Any]) -> tuple[tuple[int, ...], ...]:

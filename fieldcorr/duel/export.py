@@ -23,8 +23,18 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 
-def survivor_rows(engine: Engine) -> list[Row]:
-    """Return the surviving set, best first."""
+MOST_SURVIVORS = 1_000_000
+"""A table of more rows than this is not made unless so many are asked for."""
+
+
+def survivor_rows(engine: Engine, top: int | None = None) -> list[Row]:
+    """Return the surviving set, best first, or its first ``top``."""
+    ranked = engine.survivors
+    if top is None and len(ranked) > MOST_SURVIVORS:
+        raise ExportError(
+            f"{len(ranked):,} configurations are left, too many for a table: --top N takes the "
+            "first N"
+        )
     return [
         {
             "rank": rank,
@@ -34,7 +44,7 @@ def survivor_rows(engine: Engine) -> list[Row]:
             "radius": row.radius,
             "count": row.count,
         }
-        for rank, row in enumerate(engine.survivors, start=1)
+        for rank, row in enumerate(ranked[:top], start=1)
     ]
 
 

@@ -1,14 +1,14 @@
 """Is the person answering, or tossing coins? What the answers of a session say about the rater.
 
 Three explanations of the answers are compared by their evidence: *honest*, a utility over the arms
-with the priors of :mod:`fieldcorr.duel.bayes` and noise as assumed there; *chance*, 1/2 for every
-answer; *one side*, an unknown share of lefts. If the rater is honest, the odds of another
-explanation ever exceed 1 / a with probability a at most (Ville's inequality), so a warning at odds
+with the bank of priors of :mod:`fieldcorr.correlation.features`; *chance*, 1/2 for every answer;
+*one side*, an unknown share of lefts. If the rater is honest, the odds of another explanation ever
+exceed 1 / a with probability a at most (Ville's inequality), so a warning at odds
 of 80 : 1 is a false alarm in at most one of 80 sessions, as far as the priors fit the rater.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldcorr.correlation.features import features_of
+from fieldcorr.correlation.features import features_of, models_of
 from fieldcorr.correlation.sources import CorrelationSource
 from fieldcorr.duel._rater_kernels import explain
 from fieldcorr.duel.events import Answer
@@ -39,17 +39,6 @@ DOUBT = 2.0
 _AMPLITUDES = (1.0, 2.0)  # prior standard deviation of the utility, squared
 _NOISE = 0.5  # variance of the noise on a difference
 _NUGGET = 1e-6
-_BANK: tuple[tuple[Mapping[str, float], int], ...] = (
-    ({"field": 1.0}, 1),
-    ({"field": 1.0}, 2),
-    ({"current": 1.0}, 1),
-    ({"field": 0.3, "near": 0.7}, 1),
-    ({"field": 0.25, "near": 0.25, "current": 0.25, "strength": 0.25}, 1),
-)
-"""Prior variance of the groups of features, and the power of their covariance.
-
-The second power is for utilities that do not change with polarity.
-"""
 
 
 @dataclass(frozen=True)
@@ -175,13 +164,10 @@ def _honest(
     """Return the log evidence of a utility, the share foreseen, and the means of all 2 n arms."""
     features, evidence, foreseen, values = features_of(source), [], [], []
     arms, n = np.concatenate((winner, loser)), len(winner)
-    for groups, power in _BANK:
-        known = [(features.groups[g], w) for g, w in groups.items() if g in features.groups]
-        if not known:
-            continue
-        rows = np.concatenate([math.sqrt(w) * features.values[arms, g] for g, w in known], axis=1)
+    for columns, scale in models_of(features.groups).values():
+        rows = scale * features.values[arms[:, None], columns]
         # Of utilities with utilities, then with differences, then of differences.
-        similar = np.einsum("if,jf->ij", rows, rows) ** power / _NOISE
+        similar = np.einsum("if,jf->ij", rows, rows) / _NOISE
         beside = similar[:, :n] - similar[:, n:]
         gram = beside[:n] - beside[n:]
         for amplitude in _AMPLITUDES:

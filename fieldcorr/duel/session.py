@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from fieldcorr.correlation.sources import CorrelationSource, Via, as_source
+from fieldcorr.correlation.sources import Correlations, CorrelationSource, Via, as_source
 from fieldcorr.correlation.whole import WholeSource
 from fieldcorr.duel.baselines import RUCB, BeatTheMean, SparringUCB1
 from fieldcorr.duel.bayes import BayesDuel
@@ -50,7 +50,7 @@ class Session(Closing):
     def new(
         cls,
         path: Path | str,
-        correlation: Any,
+        correlation: Correlations,
         *,
         horizon: int,
         seed: int = 0,
@@ -66,12 +66,15 @@ class Session(Closing):
         """Begin a session in a new journal; an existing file is refused.
 
         Without an ``algorithm`` it is BayesDuel, or CorrDuel if ``settings`` has an option of its
-        own, as ``delta``, or if there are too many arms to list. ``stimulation`` has a checked
-        ``stimulator`` table and ``limits``, in place of the store's.
+        own, as ``delta``, if there are too many arms to list, or if r is read via "damped", which
+        no other engine uses. ``stimulation`` has a checked ``stimulator`` table and ``limits``, in
+        place of the store's.
         """
         source, settings = as_source(correlation, via=via), settings or {}
         chosen = None if whitelist is None else sorted({arm_number(arm) for arm in whitelist})
         algorithm = algorithm or _suited(source, settings)
+        if source.via == "damped" and algorithm != CorrDuel.__name__:
+            raise DuelError(f"{algorithm} does not use r less its spread (damped): CorrDuel does")
         engine = _build(algorithm, source, horizon, seed, chosen, repeats, settings)
         header = session_header(engine, store_name=store_name, whitelist=chosen, meta=meta or {})
         if stimulation is not None:
@@ -79,7 +82,7 @@ class Session(Closing):
         return cls(engine, Journal.create(Path(path), header))
 
     @classmethod
-    def open(cls, path: Path | str, correlation: Any, *, via: Via | None = None) -> Self:
+    def open(cls, path: Path | str, correlation: Correlations, *, via: Via | None = None) -> Self:
         """Resume a session; another store, a damaged journal or a second process is refused.
 
         A store that was computed again is not another one (:mod:`fieldcorr.duel.origin`).
@@ -126,7 +129,7 @@ def session_header(
 
 
 def replayed(
-    content: JournalContent, correlation: Any, path: Path, *, via: Via | None = None
+    content: JournalContent, correlation: Correlations, path: Path, *, via: Via | None = None
 ) -> Engine:
     """Return the engine that a journal describes; ``path`` is for messages."""
     header, store = content.header, content.header.get("store")
@@ -162,7 +165,7 @@ def replayed(
     return engine
 
 
-def _source(correlation: Any, kept: Any, path: Path, via: Via | None) -> CorrelationSource:
+def _source(correlation: Correlations, kept: Any, path: Path, via: Via | None) -> CorrelationSource:
     """Return the source, read the way that the journal keeps."""
     if kept not in (None, "embedding", "matrix", "neighbours", "rules", "damped"):
         raise JournalError(f"{path}: the first line has a store read via {kept!r}")
@@ -173,7 +176,7 @@ def _source(correlation: Any, kept: Any, path: Path, via: Via | None) -> Correla
 
 
 def read_session(
-    path: Path | str, correlation: Any, *, via: Via | None = None
+    path: Path | str, correlation: Correlations, *, via: Via | None = None
 ) -> tuple[Engine, JournalContent]:
     """Return the engine of a journal for looking at, without lock; nothing told to it is kept."""
     content = read_journal(Path(path))
@@ -183,8 +186,8 @@ def read_session(
 def _suited(source: CorrelationSource, settings: Mapping[str, Any]) -> str:
     """Return the algorithm of a session for which none is named."""
     own = DuelOptions().record().keys() - {"chain"}
-    kind = CorrDuel if isinstance(source, WholeSource) or own & settings.keys() else BayesDuel
-    return kind.__name__
+    paper = isinstance(source, WholeSource) or source.via == "damped" or own & settings.keys()
+    return (CorrDuel if paper else BayesDuel).__name__
 
 
 def _build(

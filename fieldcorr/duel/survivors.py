@@ -37,9 +37,10 @@ class Survivors:
     def __iter__(self) -> Iterator[Survivor]:
         return (self[rank] for rank in range(len(self)))
 
-    def holds(self, arm: int) -> bool:
-        """Tell whether an arm is in the set."""
-        return bool((self.arm == arm).any())
+    def find(self, arm: int) -> Survivor | None:
+        """Return the row of an arm, None if it is not in the set."""
+        ranks = np.flatnonzero(self.arm == arm)
+        return self[int(ranks[0])] if ranks.size else None
 
     @overload
     def __getitem__(self, rank: int) -> Survivor: ...

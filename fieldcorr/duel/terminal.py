@@ -281,6 +281,6 @@ def result_text(engine: Engine) -> str:
             f"{engine.source.label(row.arm)}"
         )
     if p.left > TOP:
-        lines.append(f"      ... and {p.left - TOP} more: fieldcorr duel export has them all")
+        lines.append(f"      ... and {p.left - TOP} more: fieldcorr duel export writes them")
     lines.append("The set counts, not the first rank: no guarantee goes with these intervals.")
     return "\n".join(lines)

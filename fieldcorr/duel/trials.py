@@ -140,6 +140,10 @@ def _standing(engine: Any, utility: NDArray[np.float64], best: int, noise: float
     if survivors is None:
         return {"regret": regret, "left": nan, "kept": nan}
     if isinstance(survivors, Survivors):
-        return {"regret": regret, "left": len(survivors), "kept": float(survivors.holds(best))}
+        return {
+            "regret": regret,
+            "left": len(survivors),
+            "kept": float(survivors.find(best) is not None),
+        }
     arms = np.asarray(survivors.arm)
     return {"regret": regret, "left": len(arms), "kept": float(best in arms)}

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldcorr import _parallel
-from fieldcorr.correlation.whole import Whole, WholeTally
+from fieldcorr.correlation.whole import Whole, WholeTally, position
 from fieldcorr.duel import _kernels
 from fieldcorr.duel import _whole_kernels as kernels
 from fieldcorr.duel.survivors import Survivor, Survivors
@@ -36,9 +36,13 @@ class WholeArms:
         """Which positions of the tally are active; empty for all: a list has no others."""
         return self._active[:0] if self.tally.members.listed.size else self._active
 
-    def holds(self, arm: int) -> bool:
-        """Tell whether an arm is active."""
-        return bool(self._active[arm])
+    def find(self, arm: int) -> Survivor | None:
+        """Return the row of an active arm, None for any other."""
+        if not self._active[arm]:
+            return None
+        return self.chunk(
+            position(self._whole.space, self.tally.members, arm) // kernels.CHUNK
+        ).find(arm)
 
     @cached_property
     def common(self) -> np.float32:
@@ -146,9 +150,9 @@ class WholeSurvivors(Survivors):
     def __iter__(self) -> Iterator[Survivor]:
         return iter(self._first(self._size))
 
-    def holds(self, arm: int) -> bool:
-        """Tell whether an arm is in the set."""
-        return self._arms.holds(arm)
+    def find(self, arm: int) -> Survivor | None:
+        """Return the row of an arm, None if it is not in the set."""
+        return self._arms.find(arm)
 
     def __getattr__(self, name: str) -> Any:
         if name not in Survivors.__match_args__:
@@ -177,16 +181,18 @@ class WholeSurvivors(Survivors):
         best = self._arms.chunk(0)[:0]
         if not count:
             return best
-        tops = self._arms.tops().astype(np.float64)
+        tops, found, new = self._arms.tops().astype(np.float64), [best], 0
         for number in np.lexsort((-tops[:, 1], -tops[:, 0])):
             if len(best) == count and tuple(tops[number]) <= (best.estimate[-1], best.count[-1]):
                 break
-            best = _merged(best, self._arms.chunk(int(number)))[:count]
-        return best
+            found.append(self._arms.chunk(int(number)))
+            new += len(found[-1])
+            if new >= len(best):  # a long list is not sorted for every few
+                best = _merged(found)[:count]
+                found, new = [best], 0
+        return _merged(found)[:count]
 
 
-def _merged(one: Survivors, other: Survivors) -> Survivors:
-    columns = (
-        (getattr(table, name) for table in (one, other)) for name in Survivors.__match_args__
-    )
-    return Survivors.sorted(*map(np.concatenate, map(list, columns)))
+def _merged(tables: list[Survivors]) -> Survivors:
+    columns = ([getattr(table, name) for table in tables] for name in Survivors.__match_args__)
+    return Survivors.sorted(*map(np.concatenate, columns))

@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldcorr.correlation.sources import (
+    Correlations,
     CorrelationSource,
+    Via,
     as_source,
     source_from_embedding,
     source_from_matrix,
@@ -23,7 +25,17 @@ from fieldcorr.errors import DuelError
 if TYPE_CHECKING:
     from fieldcorr.store import Store
 
-Kind = Literal["linear", "magnitude", "smooth", "matern", "bumps", "target", "recruitment", "roots"]
+Kind = Literal[
+    "linear",
+    "magnitude",
+    "smooth",
+    "matern",
+    "bumps",
+    "target",
+    "recruitment",
+    "roots",
+    "sample",
+]
 KINDS: tuple[str, ...] = get_args(Kind)
 SCALED = ("smooth", "matern", "bumps")
 """Kinds with a length scale."""
@@ -124,10 +136,13 @@ class ElectrodeSpace:
                   of its potential (cathodic) with a threshold of its own
     roots         the same with dorsal roots: the drive is the largest activating function (second
                   difference of the potential along the root)
+    sample        linear, but in the field of a random sample of the store's sweep: engines know
+                  the mean over all samples
     ============= =============================================================================
 
-    The last three need ``drive`` (K, P), what each configuration does to P places: see
-    :meth:`of_store`. ``correlation`` is what engines are given, if it is not the embedding.
+    The three before need ``drive`` (K, P), what each configuration does to P places: see
+    :meth:`of_store`. ``correlation`` is what engines are given, if it is not the embedding, and
+    ``via`` how it is read if it is a store.
     """
 
     embedding: NDArray[np.float64] = field(repr=False)  # (K, R), of a store
@@ -135,15 +150,16 @@ class ElectrodeSpace:
     length: float = 1.0  # length scale; opposite points have distance 2
     amplitude: float = 1.0  # standard deviation of the utility
     drive: NDArray[np.float64] | None = field(default=None, repr=False)
-    correlation: Any = field(default=None, repr=False)
+    correlation: "Correlations | None" = field(default=None, repr=False)
     origin: "Store | None" = field(default=None, repr=False)  # what the arrays were read from
+    via: Via = "auto"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Send another process the path of a store, not its arrays."""
         if self.origin is None:
             return ElectrodeSpace, tuple(getattr(self, f.name) for f in fields(self))
         own = None if self.correlation is self.origin else self.correlation
-        return _of_store, (self.origin, self.kind, own, self.length, self.amplitude)
+        return _of_store, (self.origin, self.kind, own, self.length, self.amplitude, self.via)
 
     def __post_init__(self) -> None:
         """Refuse a kind of utility that does not exist, or that cannot be drawn."""
@@ -153,17 +169,26 @@ class ElectrodeSpace:
             raise DuelError(f"length {self.length} and amplitude {self.amplitude} must be positive")
         if self.kind in PLACED and self.drive is None:
             raise DuelError(f"utility {self.kind!r} needs the fields of a store")
+        if self.kind == "sample" and self.origin is None:
+            raise DuelError(f"utility {self.kind!r} needs a store of a sweep")
 
     @classmethod
     def of_store(
-        cls, store: "Store", kind: Kind = "linear", *, correlation: Any = None, **shape: float
+        cls,
+        store: "Store",
+        kind: Kind = "linear",
+        *,
+        correlation: "Correlations | None" = None,
+        **others: Any,
     ) -> "ElectrodeSpace":
         """Return the world of a store; another store's correlations may be given to engines."""
         drive = None
         if kind in PLACED:
             drive = root_drive(store) if kind == "roots" else cord_drive(store)
+        if kind == "sample":
+            store.ensemble  # noqa: B018 - says that there is no sweep in this store
         own = correlation if correlation is not None else store
-        return cls(store.embedding, kind, drive=drive, correlation=own, origin=store, **shape)
+        return cls(store.embedding, kind, drive=drive, correlation=own, origin=store, **others)
 
     @property
     def name(self) -> str:
@@ -175,7 +200,7 @@ class ElectrodeSpace:
         """Return what engines are given."""
         if self.correlation is None:
             return source_from_embedding(self.embedding)
-        return as_source(self.correlation)
+        return as_source(self.correlation, via=self.via)
 
     def correlations(self) -> NDArray[np.float32]:
         """Return r of all arms, (K, K)."""
@@ -192,7 +217,10 @@ class ElectrodeSpace:
     def draw(self, rng: np.random.Generator) -> NDArray[np.float64]:
         """Draw a utility as the table says, before it is standardised."""
         z = self.embedding
-        if self.kind in ("linear", "magnitude"):
+        if self.kind == "sample" and self.origin is not None:
+            samples = self.origin.ensemble
+            z = samples.embeddings[rng.choice(len(samples), p=samples.weight)]
+        if self.kind in ("linear", "magnitude", "sample"):
             value = np.einsum("kr,r->k", z, rng.standard_normal(z.shape[1]))
             return np.asarray(np.abs(value) if self.kind == "magnitude" else value)
         if self.kind in ("smooth", "matern"):
@@ -251,9 +279,14 @@ class WholeSpace:
 
 
 def _of_store(
-    store: "Store", kind: Kind, correlation: Any, length: float, amplitude: float
+    store: "Store",
+    kind: Kind,
+    correlation: "Correlations | None",
+    length: float,
+    amplitude: float,
+    via: Via,
 ) -> ElectrodeSpace:
-    shape = {"length": length, "amplitude": amplitude}
+    shape = {"length": length, "amplitude": amplitude, "via": via}
     return ElectrodeSpace.of_store(store, kind, correlation=correlation, **shape)
 
 

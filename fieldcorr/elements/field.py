@@ -10,7 +10,6 @@ as they were solved: for currents that sum to zero the difference is a constant.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,7 +36,7 @@ class NodalField:
     """A potential (D,) V, or several (E, D), given at the nodes of a space."""
 
     space: Space
-    values: NDArray[np.floating[Any]]
+    values: NDArray[np.floating]
 
     def potential(self, where: Located | ArrayLike) -> Floats:
         """Return the potential, (N,) or (E, N) V, at points (N, 3) m; NaN outside the mesh."""
@@ -85,7 +84,7 @@ class Volume:
     """
 
     space: Space
-    lead_field: Callable[[int], NDArray[np.floating[Any]]]
+    lead_field: Callable[[int], NDArray[np.floating]]
     points: Floats
     weight: Floats
     potential: Floats

@@ -12,7 +12,7 @@ from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,11 +24,14 @@ from fieldcorr.layout import CASE
 from fieldcorr.stimulation import stimulation_of
 from fieldcorr.store import Store
 
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
 TABLES = ("configurations", "neighbourhoods", "matrix", "stimsets")
 
 BLOCK_ROWS = 256
 
-Columns = dict[str, NDArray[Any]]
+Columns = dict[str, NDArray[np.generic]]
 
 
 @dataclass(frozen=True)
@@ -145,7 +148,7 @@ def require_listed(store: Store) -> None:
         )
 
 
-def sparse_neighbourhoods(store: Store) -> Any:
+def sparse_neighbourhoods(store: Store) -> "csr_matrix":
     """Return the neighbourhoods as a scipy CSR matrix."""
     from scipy.sparse import csr_matrix
 
@@ -260,7 +263,7 @@ def _write_csv(store: Store, path: Path, choice: Choice) -> None:
             writer.writerows(zip(*map(_texts, block.values()), strict=True))
 
 
-def _texts(column: NDArray[Any]) -> NDArray[Any]:
+def _texts(column: NDArray[np.generic]) -> NDArray[np.generic]:
     """Return numbers as texts, nothing for NaN."""
     # str of a numpy float32 is its shortest exact text, that of its Python value is not.
     texts = column.astype(str)

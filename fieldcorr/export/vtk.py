@@ -7,7 +7,7 @@ its formats have no place for, the names of tissues and contacts, is added to th
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,9 @@ from fieldcorr.elements import EDGE_ENDS, NodalField, Space
 from fieldcorr.errors import ExportError
 from fieldcorr.layout import ArrayLayout, layout_of
 from fieldcorr.store import Store
+
+if TYPE_CHECKING:
+    import meshio
 
 VTK_EDGES = ((0, 1), (1, 2), (0, 2), (0, 3), (1, 3), (2, 3))
 """Order of the edge nodes of a quadratic tetrahedron in VTK."""
@@ -36,7 +39,7 @@ def write_fields(store: Store, path: Path, configurations: list[str]) -> None:
     space = volume.space
     fields = {text: store.fields.field_of(text) for text in configurations}
     potentials = {f"potential {text} (V)": field.values for text, field in fields.items()}
-    cell_data: dict[str, list[NDArray[Any]]] = {"tissue": [space.mesh.cell_tags]}
+    cell_data: dict[str, list[NDArray[np.generic]]] = {"tissue": [space.mesh.cell_tags]}
     for text, field in fields.items():
         cell_data[f"E {text} (V/m)"] = [electric_field(field)]
         cell_data[f"activating function {text} (V/m2)"] = [activating(store, field)]
@@ -49,7 +52,7 @@ def write_fields(store: Store, path: Path, configurations: list[str]) -> None:
     _write(surfaces, beside, "contact", store.contact_names, remark)
 
 
-def _write(mesh: Any, path: Path, kind: str, names: Sequence[str], remark: str) -> None:
+def _write(mesh: "meshio.Mesh", path: Path, kind: str, names: Sequence[str], remark: str) -> None:
     """Write a mesh, and into its XML what meshio has no place for: names by number, a remark."""
     mesh.write(path)
     text = path.read_text(encoding="utf-8")
@@ -90,7 +93,9 @@ def activating(store: Store, field: NodalField) -> NDArray[np.float64]:
     return out
 
 
-def contact_surfaces(space: Space, layout: ArrayLayout, potentials: dict[str, NDArray[Any]]) -> Any:
+def contact_surfaces(
+    space: Space, layout: ArrayLayout, potentials: dict[str, NDArray[Any]]
+) -> "meshio.Mesh":
     """Return the faces of the mesh on the contacts, with the number of the contact of each.
 
     The case, and contacts whose outlines are not known, have none.

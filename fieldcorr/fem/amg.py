@@ -8,7 +8,6 @@ because its cycles take one vector at a time.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -46,7 +45,7 @@ def sweep(kernel: Callable[..., None], rows: int, *args: object) -> None:
     run_ranges(kernel, blocks, *args, least=LEAST_BLOCKS)
 
 
-def csr_arrays(matrix: scipy.sparse.csr_matrix, real: type[np.floating[Any]] = np.float32) -> Csr:
+def csr_arrays(matrix: scipy.sparse.csr_matrix, real: type[np.floating] = np.float32) -> Csr:
     """Return a matrix's CSR arrays, typed as the kernels expect them."""
     return (
         np.ascontiguousarray(matrix.indptr, dtype=np.int64),

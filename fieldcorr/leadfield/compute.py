@@ -131,7 +131,7 @@ def compute_lead_field(
                 electrodes.names,
                 electrodes.positions,
                 electrodes.areas,
-                0.5 * (admittance + admittance.T),
+                exact_laws(admittance, electrodes),
                 np.ascontiguousarray(nodal.T),
                 space,
                 compared_region(model, mesh),
@@ -208,6 +208,19 @@ def _solve_currents(
     if not system.electrodes.is_grounded:
         basis += 1.0 / count
     return basis, admittance, solution
+
+
+def exact_laws(admittance: NDArray[np.float64], electrodes: Electrodes) -> NDArray[np.float64]:
+    """Return an admittance (E, E) that is symmetric and, in an insulated body, has rows of sum 0.
+
+    A solver leaves both to its tolerance. Row sums that are not zero would be read as a way to
+    ground, whose conductance is what they sum to: nearly nothing, of either sign.
+    """
+    symmetric = 0.5 * (admittance + admittance.T)
+    if electrodes.is_grounded:
+        return symmetric
+    means = symmetric.mean(axis=0)
+    return np.asarray(symmetric - (means + means[:, None]) + means.mean())
 
 
 def balanced_inverse(matrix: NDArray[np.float64]) -> NDArray[np.float64]:

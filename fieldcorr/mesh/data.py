@@ -104,25 +104,25 @@ class Mesh:
         return self.facet_names.index(name)
 
 
-def tetrahedron_volumes(points: Floats, cells: NDArray[np.integer[Any]]) -> Floats:
+def tetrahedron_volumes(points: Floats, cells: NDArray[np.integer]) -> Floats:
     """Return det(p1 - p0, p2 - p0, p3 - p0) / 6 of each cell, (T,), signed."""
     start = points[cells[:, 0]]
     a, b, c = (points[cells[:, k]] - start for k in (1, 2, 3))
     return np.asarray(np.einsum("ij,ij->i", a, np.cross(b, c)) / 6.0)
 
 
-def triangle_areas(points: Floats, facets: NDArray[np.integer[Any]]) -> Floats:
+def triangle_areas(points: Floats, facets: NDArray[np.integer]) -> Floats:
     """Return |(p1 - p0) x (p2 - p0)| / 2 of each triangle, (F,)."""
     return np.asarray(0.5 * np.linalg.norm(triangle_normals(points, facets), axis=1))
 
 
-def triangle_normals(points: Floats, facets: NDArray[np.integer[Any]]) -> Floats:
+def triangle_normals(points: Floats, facets: NDArray[np.integer]) -> Floats:
     """Return (p1 - p0) x (p2 - p0) of each triangle, (F, 3): twice the area vector."""
     start = points[facets[:, 0]]
     return np.cross(points[facets[:, 1]] - start, points[facets[:, 2]] - start)
 
 
-def orient_cells(points: Floats, cells: NDArray[np.integer[Any]]) -> NDArray[np.integer[Any]]:
+def orient_cells(points: Floats, cells: NDArray[np.integer]) -> NDArray[np.integer]:
     """Return the cells with two vertices exchanged wherever the volume is negative."""
     oriented = np.array(cells)
     wrong = tetrahedron_volumes(points, cells) < 0
@@ -145,7 +145,7 @@ def _freeze(mesh: Mesh, name: str, dtype: type, shape: tuple[int | None, ...]) -
     object.__setattr__(mesh, name, array)
 
 
-def _as_exact(name: str, values: ArrayLike, dtype: np.dtype[Any]) -> NDArray[Any]:
+def _as_exact(name: str, values: ArrayLike, dtype: np.dtype[Any]) -> NDArray[np.generic]:
     """Convert to ``dtype``; refuse when that would change an integer."""
     array = np.asarray(values)
     if array.dtype.kind not in "fiu" and array.size:

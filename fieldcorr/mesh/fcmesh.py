@@ -45,7 +45,7 @@ T = TypeVar("T")
 
 
 def write_fcmesh(mesh: Mesh, path: Path) -> None:
-    """Write a mesh file, in place of what has that name."""
+    """Write a mesh file, replacing any file of that name."""
     made = io.BytesIO()
     with h5py.File(made, "w", libver=("earliest", "v110")) as file:
         _write_arrays(mesh, file)
@@ -121,7 +121,7 @@ def _steps(values: Longs) -> Longs:
 def _write_arrays(mesh: Mesh, file: h5py.File) -> None:
     nanometres = to_nanometres(mesh.points)
     if nanometres is None:
-        points: NDArray[Any] = mesh.points.astype("<f8")
+        points: NDArray[np.generic] = mesh.points.astype("<f8")
     else:  # steps may need 33 bits; they wrap round, and wrap back when they are summed
         points = _steps(nanometres.astype(np.int64)).astype(np.uint32).view(np.int32)
     _write_dataset(file, "points", points)
@@ -129,7 +129,7 @@ def _write_arrays(mesh: Mesh, file: h5py.File) -> None:
     _write_dataset(file, "facets", encode_rows(mesh.facets, mesh.facet_tags))
 
 
-def _write_dataset(file: h5py.File, name: str, array: NDArray[Any]) -> None:
+def _write_dataset(file: h5py.File, name: str, array: NDArray[np.generic]) -> None:
     """Store by columns: numbers of one kind lie together, which compresses a fifth better."""
     columns = np.ascontiguousarray(array.T)
     chunk = (1, max(1, min(columns.shape[1], 1 << 20)))
@@ -176,7 +176,7 @@ def _read_apart(path: Path) -> None:
 
 
 def try_file(path: str) -> None:
-    """Read a file to see whether that ends; what is wrong with it is said elsewhere."""
+    """Read a file to see whether that ends; mistakes in it are reported elsewhere."""
     limit_memory()
     with contextlib.suppress(MeshError):
         _read(Path(path), is_sealed=False)
@@ -221,7 +221,7 @@ def _dataset(file: h5py.File, name: str, columns: int, path: Path) -> NDArray[An
     return np.ascontiguousarray(item[()].T)
 
 
-def _dataset_problem(item: Any, name: str, columns: int, file_size: int) -> str:
+def _dataset_problem(item: object, name: str, columns: int, file_size: int) -> str:
     """Say what forbids reading the dataset, or return an empty text."""
     if not isinstance(item, h5py.Dataset):
         return "is not an array"

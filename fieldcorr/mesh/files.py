@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,9 @@ from fieldcorr.files import write_beside
 from fieldcorr.mesh.check import check_extent
 from fieldcorr.mesh.data import Floats, Mesh, tetrahedron_volumes
 from fieldcorr.mesh.fcmesh import read_fcmesh, write_fcmesh
+
+if TYPE_CHECKING:
+    import meshio
 
 Unit = Literal["m", "mm"]
 Names = Mapping[str, str]
@@ -106,7 +109,7 @@ def _write_foreign(mesh: Mesh, path: Path) -> None:
     meshio.write(path, content, kind)
 
 
-def _read_with_meshio(path: Path) -> Any:
+def _read_with_meshio(path: Path) -> "meshio.Mesh":
     import meshio
 
     if not path.is_file():
@@ -126,7 +129,7 @@ def _guarded(path: Path, what: str, action: Callable[[], T]) -> T:
 
 
 def _convert(
-    raw: Any, unit: Unit, tissue_names: Names, facet_names: Names, tag_data: str | None
+    raw: "meshio.Mesh", unit: Unit, tissue_names: Names, facet_names: Names, tag_data: str | None
 ) -> Mesh:
     _check_kinds(raw)
     data = _tag_data(raw, tag_data)
@@ -151,7 +154,7 @@ def _convert(
     )
 
 
-def _check_kinds(raw: Any) -> None:
+def _check_kinds(raw: "meshio.Mesh") -> None:
     kinds = {block.type for block in raw.cells}
     other = sorted(kinds - _FLAT_KINDS - {"tetra"})
     if other:
@@ -160,7 +163,7 @@ def _check_kinds(raw: Any) -> None:
         raise MeshError(f"there are no tetrahedra, only {', '.join(sorted(kinds)) or 'points'}")
 
 
-def _tag_data(raw: Any, wanted: str | None) -> str:
+def _tag_data(raw: "meshio.Mesh", wanted: str | None) -> str:
     """Return the name of the cell data that holds the tags."""
     whole = sorted(
         str(name)
@@ -181,14 +184,14 @@ def _tag_data(raw: Any, wanted: str | None) -> str:
     return whole[0]
 
 
-def _block(raw: Any, kind: str, data: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _block(raw: "meshio.Mesh", kind: str, data: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the rows and the tags of all blocks of one kind."""
     rows = np.asarray(raw.get_cells_type(kind), dtype=np.int64)
     tags = raw.get_cell_data(data, kind) if len(rows) else np.zeros(0)
     return rows, np.asarray(tags).astype(np.int64).ravel()
 
 
-def _names(raw: Any, dimension: int, chosen: Names) -> dict[int, str]:
+def _names(raw: "meshio.Mesh", dimension: int, chosen: Names) -> dict[int, str]:
     """Return tag -> name: names in the file, changed by ``chosen``.
 
     A key of ``chosen`` that is a whole number is a tag, any other a name in the file.
@@ -220,7 +223,7 @@ def _named(
     return known, position[inverse] if len(used) else np.zeros(0, np.int32)
 
 
-def _points_in_m(points: NDArray[Any], unit: Unit) -> Floats:
+def _points_in_m(points: NDArray[np.generic], unit: Unit) -> Floats:
     flat = np.asarray(points, dtype=np.float64)
     if flat.ndim != 2 or flat.shape[1] != 3:
         raise MeshError(f"points have shape {flat.shape}; three coordinates are needed")
@@ -244,7 +247,7 @@ def _compact(
 
 
 def _one_orientation(points: Floats, cells: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Turn all cells where every one is negative: the other convention of vertex order."""
+    """Flip all cells if every one is negative: the file has the other order of vertices."""
     if len(cells) and np.all(tetrahedron_volumes(points, cells) < 0):
         return cells[:, [0, 1, 3, 2]]
     return cells

@@ -5,7 +5,6 @@ For convergence studies and closed forms on slabs.
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import permutations
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,8 +13,8 @@ from fieldcorr.errors import MeshError
 from fieldcorr.mesh.data import Floats, Ints, Mesh, orient_cells
 from fieldcorr.mesh.topology import boundary_facets
 
-CellTagger = Callable[[Floats], NDArray[Any]]
-FacetChooser = Callable[[Floats], NDArray[Any]]
+CellTagger = Callable[[Floats], NDArray[np.generic]]
+FacetChooser = Callable[[Floats], NDArray[np.generic]]
 
 
 def box_mesh(

@@ -6,7 +6,6 @@ lie within the faces of the other.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,7 +57,7 @@ def boundary_facets(cells: Ints) -> tuple[Ints, Ints]:
     return faces.vertices[alone], faces.cells[alone, 0]
 
 
-def group_rows(rows: NDArray[np.integer[Any]]) -> tuple[Longs, Longs]:
+def group_rows(rows: NDArray[np.integer]) -> tuple[Longs, Longs]:
     """Sort rows of three non-negative integers; return the order and where each group starts.
 
     The sort is stable, so the first of a group is the first of the input.

@@ -13,7 +13,7 @@ LARGEST_FILE = 1_000_000  # bytes; a model file has some thousands
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a model or device file; every way to fail is a :class:`ModelError`."""
+    """Return the text of a model or device file; any failure is a :class:`ModelError`."""
     try:
         if path.is_dir():
             raise ModelError(f"{path}: is a folder, not a model file")
@@ -55,14 +55,14 @@ def _syntax_message(message: str, text: str, path: Path) -> str:
     return f"{path}:{len(lines)}:{len(lines[-1]) + 1}: not valid TOML: {message}"
 
 
-def dump_toml(tables: Mapping[str, Any]) -> str:
+def dump_toml(tables: Mapping[str, object]) -> str:
     """Return TOML text of nested tables of plain values and lists; None is left out."""
     lines: list[str] = []
     _dump_table(tables, (), lines)
     return "\n".join(lines).lstrip("\n") + "\n"
 
 
-def _dump_table(table: Mapping[str, Any], keys: tuple[str, ...], lines: list[str]) -> None:
+def _dump_table(table: Mapping[str, object], keys: tuple[str, ...], lines: list[str]) -> None:
     values = {k: v for k, v in table.items() if not isinstance(v, Mapping) and v is not None}
     if keys and (values or not table):
         lines += ["", f"[{'.'.join(_key(k) for k in keys)}]"]
@@ -76,7 +76,7 @@ def _key(key: str) -> str:
     return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _value(key)
 
 
-def _value(value: Any) -> str:
+def _value(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):

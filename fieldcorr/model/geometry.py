@@ -194,7 +194,7 @@ class Geometry(Table):
         return self
 
     def changed(self, table: str, key: str, value: float) -> "Geometry":
-        """Return the geometry with one value changed; whether it is nested is not looked at."""
+        """Return the geometry with one value changed; whether it is still nested is not checked."""
         inner = getattr(self, table).model_copy(update={key: value})
         return self.model_copy(update={table: inner})
 

@@ -78,6 +78,14 @@ def load_stimulation(path: Path) -> dict[str, Any]:
     }
 
 
+def load_impedances(path: Path) -> dict[str, float]:
+    """Read the impedances that a file's ``[stimulator]`` has: that of a model or of a session."""
+    table = parse_toml(read_text(path), path).get("stimulator")
+    if not isinstance(table, dict) or not table.get("impedance_ohm"):
+        raise ModelError(f"{path}: has no measured impedances: stimulator.impedance_ohm")
+    return dict(_validated(StimulatorTable, table, path).impedance_ohm)
+
+
 def resolve_mesh(model: Model, which: str = "standard") -> Path:
     """Return the mesh file that a model names as standard, companion or tiny.
 
@@ -97,7 +105,7 @@ def resolve_mesh(model: Model, which: str = "standard") -> Path:
     )
 
 
-def changed_model(model: Model, changes: Mapping[str, Any]) -> Model:
+def changed_model(model: Model, changes: Mapping[str, object]) -> Model:
     """Return ``model`` with values changed by dotted key; see :meth:`Model.replace`."""
     tables = model.model_dump(mode="json", include=set(ModelFile.model_fields), exclude_none=True)
     for key, value in changes.items():
@@ -105,7 +113,7 @@ def changed_model(model: Model, changes: Mapping[str, Any]) -> Model:
     return model_from_text(dump_toml(tables), model.path)
 
 
-def _set(tables: dict[str, Any], key: str, value: Any) -> None:
+def _set(tables: dict[str, Any], key: str, value: object) -> None:
     *parents, last = key.split(".")
     table = tables
     for parent in parents:
@@ -142,7 +150,7 @@ def model_from_text(text: str, path: Path) -> Model:
     return _validated(Model, {**values, "device": device, "text": text, "path": path}, path)
 
 
-def _validated(kind: type[T], values: Mapping[str, Any], path: Path) -> T:
+def _validated(kind: type[T], values: Mapping[str, object], path: Path) -> T:
     try:
         return kind.model_validate(values)
     except ValidationError as error:

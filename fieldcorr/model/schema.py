@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -134,11 +134,11 @@ class Model(ModelFile):
 
         return model_card(self)
 
-    def content(self) -> dict[str, Any]:
+    def content(self) -> dict[str, object]:
         """Return every value of the model, device included, with defaults filled in."""
         return self.model_dump(mode="json", exclude={"text", "path"})
 
-    def replace(self, changes: Mapping[str, Any]) -> "Model":
+    def replace(self, changes: Mapping[str, object]) -> "Model":
         """Return a model with changed values, validated anew.
 
         ``changes`` are values by dotted key of the model file, such as ``{"geometry.cord.width_mm":
@@ -149,7 +149,7 @@ class Model(ModelFile):
 
         return changed_model(self, changes)
 
-    def _shapes(self) -> dict[str, Any]:
+    def _shapes(self) -> dict[str, object]:
         notes = {"source", "nominal"}
         return {
             "geometry": {
@@ -252,6 +252,6 @@ def _check_stimulator(model: Model) -> None:
         )
 
 
-def _digest(content: Mapping[str, Any]) -> str:
+def _digest(content: Mapping[str, object]) -> str:
     text = json.dumps(content, sort_keys=True, allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()

@@ -98,7 +98,7 @@ def anatomy(
 
 
 def _fit_of(source: "Model | MisfitError") -> _Fit | None:
-    if source.device is None:
+    if source.array is None or source.device is None:
         return None
     placement = lay(source.geometry, source.array, source.device)
     dura, bone = (way(placement, source.geometry) for way in (to_dura, to_bone))

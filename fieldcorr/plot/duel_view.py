@@ -207,7 +207,7 @@ def _followed(engine: "Engine", arms: NDArray[np.int64]) -> FloatArray:
     ranked = engine.survivors
     out = np.full((2, len(arms)), np.nan)
     for k, arm in enumerate(arms):
-        place = np.flatnonzero(ranked.arm == arm)
-        if place.size and ranked.count[place[0]] > 0.0:
-            out[:, k] = ranked.estimate[place[0]], ranked.radius[place[0]]
+        row = ranked.find(int(arm))
+        if row is not None and row.count > 0.0:
+            out[:, k] = row.estimate, row.radius
     return out

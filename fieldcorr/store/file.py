@@ -122,14 +122,14 @@ class StoreFile(Closing):
         """Read some rows of a dataset, without their digest."""
         item = self.dataset(name)
         with hdf5_errors(self.path):
-            found: NDArray[Any] = item[rows]
+            found: NDArray[np.generic] = item[rows]
         return found
 
     def array(self, name: str) -> NDArray[Any]:
         """Read any declared dataset whole, by its path, compared with its digest."""
         item = self.dataset(name)
         with hdf5_errors(self.path):
-            array: NDArray[Any] = item[...]
+            array: NDArray[np.generic] = item[...]
         if layout.digest_array(layout.BY_PATH[name], array) != self.digests.get(name):
             raise StoreError(f"{self.path}: {name} does not match its recorded sha256")
         array.flags.writeable = False
@@ -145,7 +145,7 @@ class StoreFile(Closing):
         """Read a JSON record of the provenance, such as "settings" or "error_estimate"."""
         return self.parsed(self.text(name), f"/provenance/{name}", layout.RECORDS.get(name, {}))
 
-    def parsed(self, text: str, where: str, form: Any) -> Any:
+    def parsed(self, text: str, where: str, form: object) -> Any:
         """Return the value of a JSON text, or say that it is none of the form."""
         try:
             value = json.loads(text)

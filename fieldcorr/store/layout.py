@@ -248,7 +248,7 @@ def blocks(chunks: tuple[int, ...] | None, shape: tuple[int, ...]) -> Iterator[t
         )
 
 
-def digest_block(entry: Entry, block: NDArray[Any]) -> bytes:
+def digest_block(entry: Entry, block: NDArray[np.generic]) -> bytes:
     """Return the digest of a block's content in C order: 4 bytes if streamed, else 32."""
     content = np.ascontiguousarray(block).reshape(-1).view(np.uint8).data
     if entry.streamed:
@@ -264,7 +264,7 @@ def combine(entry: Entry, shape: tuple[int, ...], blocks: Iterable[bytes]) -> st
     return total.hexdigest()
 
 
-def digest_array(entry: Entry, array: NDArray[Any]) -> str:
+def digest_array(entry: Entry, array: NDArray[np.generic]) -> str:
     """Return the digest of a dataset that is in memory.
 
     Text counts without the zero bytes that pad it, which readers do not see.

@@ -24,7 +24,7 @@ class LazyRows(Sequence[Any]):
         """Return the number of rows K."""
         return self._count
 
-    def __getitem__(self, rows: Any) -> Any:
+    def __getitem__(self, rows: object) -> Any:
         """Make one row, or several."""
         if isinstance(rows, slice):
             return self._make(np.arange(*rows.indices(self._count)))
@@ -40,6 +40,6 @@ class LazyRows(Sequence[Any]):
     def __iter__(self) -> Iterator[Any]:
         return (self[row] for row in range(self._count))
 
-    def __array__(self, *_: Any, **__: Any) -> NDArray[Any]:
+    def __array__(self, *_: object, **__: object) -> NDArray[np.generic]:
         """Refuse to become an array: it would take gigabytes that nobody asked for."""
         raise StoreError(f"{self._count:,} rows are not made at once: choose some, as in [:100]")

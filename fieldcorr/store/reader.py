@@ -78,7 +78,7 @@ class Store(StoreFile):
 
         return store_card(self)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return (open_store, (self.path,))
 
     # -- what it holds --------------------------------------------------------------------------

@@ -48,7 +48,7 @@ _RECORD = {"drive": RECORDS["settings"]["drive"], "values": {}, "failures": [str
 
 
 def write_sweep(
-    path: Path, values: Mapping[str, Any], *, run: Mapping[str, Any], force: bool
+    path: Path, values: Mapping[str, object], *, run: Mapping[str, object], force: bool
 ) -> None:
     """Write a sweep store; ``values`` has every dataset of ENTRIES by path."""
     with write_beside(path, error=StoreError, force=force) as draft, QuietFile(draft) as disk:
@@ -100,7 +100,7 @@ class SweepStore:
             self.digests: Mapping[str, str] = self._checked(
                 self._attribute(file, "sha256"), "sha256", {}
             )
-            self.run: Mapping[str, Any] = self._checked(self._attribute(file, "run"), "run", {})
+            self.run: Mapping[str, object] = self._checked(self._attribute(file, "run"), "run", {})
             symbols = Symbols()
             for entry in ENTRIES:
                 self._arrays[entry.path] = self._read(file, entry, symbols)
@@ -113,7 +113,7 @@ class SweepStore:
             raise StoreError(f"{self.path}: not a sweep store: no text attribute {name}")
         return value if isinstance(value, str) else self._decoded(value)
 
-    def _read(self, file: h5py.File, entry: Entry, symbols: Symbols) -> NDArray[Any]:
+    def _read(self, file: h5py.File, entry: Entry, symbols: Symbols) -> NDArray[np.generic]:
         link = file.get(entry.path, getlink=True)
         item = file.get(entry.path) if isinstance(link, h5py.HardLink) else None
         if not isinstance(item, h5py.Dataset) or item.external or item.is_virtual:
@@ -124,7 +124,7 @@ class SweepStore:
         text = item.dtype.kind == "S"
         if problem or text != (entry.dtype == TEXT) or (not text and item.dtype != entry.dtype):
             raise StoreError(f"{self.path}: {problem or f'{entry.path} has another type'}")
-        array: NDArray[Any] = item[()] if item.shape else np.array(item[()], item.dtype)
+        array: NDArray[np.generic] = item[()] if item.shape else np.array(item[()], item.dtype)
         if digest_array(entry, array) != self.digests.get(entry.path):
             raise StoreError(f"{self.path}: {entry.path} does not match its recorded sha256")
         return array
@@ -200,12 +200,12 @@ class SweepStore:
         return tuple(self._checked(text, "/samples/record", _RECORD) for text in texts)
 
     @property
-    def values(self) -> tuple[Mapping[str, Any], ...]:
+    def values(self) -> tuple[Mapping[str, object], ...]:
         """The varied values of each sample, by key."""
         return tuple(record["values"] for record in self.records)
 
     @property
-    def origin(self) -> Mapping[str, Any]:
+    def origin(self) -> Mapping[str, object]:
         """Hashes, versions, and how many points could not be built."""
         return dict(self._parsed("/provenance/origin", {"hashes": {}, "versions": {}}))
 
@@ -239,10 +239,10 @@ class SweepStore:
         except UnicodeDecodeError as error:
             raise StoreError(f"{self.path}: holds text that is not UTF-8") from error
 
-    def _parsed(self, path: str, form: Any) -> Any:
+    def _parsed(self, path: str, form: object) -> Any:
         return self._checked(self._decoded(bytes(self._arrays[path][()])), path, form)
 
-    def _checked(self, text: str, path: str, form: Any) -> Any:
+    def _checked(self, text: str, path: str, form: object) -> Any:
         try:
             value = json.loads(text)
         except (ValueError, RecursionError) as error:

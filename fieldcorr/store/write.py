@@ -26,7 +26,7 @@ from fieldcorr.store.blocks import Blocks, Options
 from fieldcorr.store.layout import Entry, combine, digest_array, digest_block
 from fieldcorr.store.work import WorkFolder
 
-Values = Mapping[str, Any]
+Values = Mapping[str, object]
 """Path of a dataset -> array or text."""
 
 CHUNKS_AT_ONCE = 16
@@ -39,7 +39,7 @@ def write_store(
     *,
     options: Options | None = None,
     key: str = "",
-    run: Callable[[], Mapping[str, Any]] = dict,
+    run: Callable[[], Mapping[str, object]] = dict,
     crew: Crew | None = None,
     progress: Progress = silent,
 ) -> None:
@@ -156,7 +156,7 @@ class Writer:
         self,
         names: list[str],
         shape: tuple[int, ...],
-        parts: Iterable[tuple[NDArray[Any], ...]],
+        parts: Iterable[tuple[NDArray[np.generic], ...]],
         *,
         stage: str = "",
     ) -> dict[str, str]:
@@ -166,12 +166,12 @@ class Writer:
         width = (layout.chunk_shape(entries[0], shape) or (1,))[0]
         digests: dict[str, list[bytes]] = {name: [] for name in names}
 
-        def write(done: int, pieces: tuple[NDArray[Any], ...]) -> None:
+        def write(done: int, pieces: tuple[NDArray[np.generic], ...]) -> None:
             for item, piece in zip(items, pieces, strict=True):
                 item[done : done + len(piece)] = piece
             self.disk.require()
 
-        def digest(pieces: tuple[NDArray[Any], ...]) -> None:
+        def digest(pieces: tuple[NDArray[np.generic], ...]) -> None:
             for entry, piece in zip(entries, pieces, strict=True):
                 digests[entry.path] += _digest_chunks(entry, piece, width)
 
@@ -191,18 +191,18 @@ class Writer:
         return {entry.path: combine(entry, shape, digests[entry.path]) for entry in entries}
 
 
-def _digest_chunks(entry: Entry, piece: NDArray[Any], width: int) -> list[bytes]:
+def _digest_chunks(entry: Entry, piece: NDArray[np.generic], width: int) -> list[bytes]:
     return [digest_block(entry, piece[k : k + width]) for k in range(0, len(piece), width)]
 
 
 def recut(
-    parts: Iterable[tuple[NDArray[Any], ...]], size: int
-) -> Iterator[tuple[NDArray[Any], ...]]:
+    parts: Iterable[tuple[NDArray[np.generic], ...]], size: int
+) -> Iterator[tuple[NDArray[np.generic], ...]]:
     """Cut arrays that come in parts anew, into pieces of ``size`` rows; the last may be shorter.
 
     A part may be overwritten when the next but one is asked for: what has to wait is copied.
     """
-    waiting: list[tuple[NDArray[Any], ...]] = []
+    waiting: list[tuple[NDArray[np.generic], ...]] = []
     held = 0
     for part in parts:
         start, length = 0, len(part[0])
@@ -217,11 +217,11 @@ def recut(
         yield _joined(waiting)
 
 
-def _joined(parts: list[tuple[NDArray[Any], ...]]) -> tuple[NDArray[Any], ...]:
+def _joined(parts: list[tuple[NDArray[np.generic], ...]]) -> tuple[NDArray[np.generic], ...]:
     return parts[0] if len(parts) == 1 else tuple(map(np.concatenate, zip(*parts, strict=True)))
 
 
-def encode(entry: Entry, value: Any) -> NDArray[Any]:
+def encode(entry: Entry, value: Any) -> NDArray[np.generic]:
     """Turn a value into the array that the file holds: the declared type, text as fixed bytes."""
     if entry.dtype != layout.TEXT:
         return np.ascontiguousarray(value, dtype=entry.dtype).reshape(np.shape(value))
@@ -232,7 +232,7 @@ def encode(entry: Entry, value: Any) -> NDArray[Any]:
 
 
 def _create(
-    file: h5py.File, entry: Entry, shape: tuple[int, ...], dtype: np.dtype[Any]
+    file: h5py.File, entry: Entry, shape: tuple[int, ...], dtype: np.dtype[np.generic]
 ) -> h5py.Dataset:
     chunks = layout.chunk_shape(entry, shape)
     item = file.create_dataset(
@@ -242,7 +242,7 @@ def _create(
     return item
 
 
-def _write_text(file: h5py.File, path: str, record: Mapping[str, Any], room: int) -> None:
+def _write_text(file: h5py.File, path: str, record: Mapping[str, object], room: int) -> None:
     entry = layout.BY_PATH[path]
     text = encode(entry, json.dumps(record, sort_keys=True).ljust(room))
     _create(file, entry, (), text.dtype)[...] = text

@@ -13,11 +13,13 @@ from fieldcorr.mesh import MeshSizes
 from fieldcorr.model import DEFAULT_MODEL, Model, SizesTable, bundled_folder, load_model
 from fieldcorr.model._base import Length, Table, WholeNumber
 from fieldcorr.model._toml import parse_toml, read_text
-from fieldcorr.model.mistakes import validation_message
+from fieldcorr.model.mistakes import did_you_mean, validation_message
 from fieldcorr.sweep.distributions import Distribution
 
 DEFAULT_SWEEP = "default"
-FIXED = ("format", "name", "description", "mesh", "configurations", "measure.samples")
+FIXED = (
+    *("format", "name", "description", "mesh", "configurations", "measure.samples", "stimulator"),
+)
 """Keys, and tables, of a model that are the same in all samples."""
 
 LATE = ("drive", "region", "measure")
@@ -63,8 +65,8 @@ class SweepFile(Table):
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 1
     mesh: str = "companion"
     """Mesh of the samples that have the model's own shapes: one that the model names, or a file."""
-    tolerance: Annotated[float, Field(ge=1e-14, le=1e-4)] = 1e-5
-    """Relative residual of the samples' solves: r of the bundled model moves by 1e-6 at most."""
+    tolerance: Annotated[float, Field(ge=1e-14, le=1e-4)] = 3e-5
+    """Relative residual of the samples' solves: r of the bundled model moves by 1e-4 at most."""
     sizes: SweepSizes = SweepSizes()
     set: dict[str, Any] = Field(default_factory=dict)
     """Values by key of the model that all samples have in place of the model's own."""
@@ -166,6 +168,10 @@ def _check_keys(sweep: Sweep) -> None:
         if key in sweep.file.set:
             raise ModelError(f'{sweep.path}: "{key}" is both set and varied')
     for key, law in sweep.vary.items():
+        table, tissue = [*key.split("."), ""][:2]
+        if table == "tissues" and tissue not in sweep.model.tissues:
+            hint = did_you_mean(tissue, sweep.model.tissues)
+            raise ModelError(f'{sweep.path}: vary."{key}": no such tissue{hint}')
         middle = {**sweep.file.set, key: law.at(0.5)}
         try:
             changed = sweep.model.replace(middle)
@@ -175,12 +181,13 @@ def _check_keys(sweep: Sweep) -> None:
             continue  # that it does not fit is known, and said, when the samples are made
         if changed.electrode_names != sweep.model.electrode_names:
             raise ModelError(f'{sweep.path}: vary."{key}": samples must have the same contacts')
-    if sweep.model.measure.kind == "magnitude" or "magnitude" in (
-        sweep.file.vary["measure.kind"].values or [] if "measure.kind" in sweep.vary else []
-    ):
+    measure = "measure.kind"
+    varied = sweep.vary[measure].values or [] if measure in sweep.vary else []
+    if "magnitude" in (sweep.model.measure.kind, sweep.file.set.get(measure), *varied):
         raise ModelError(
-            f"{sweep.path}: |E| (measure.kind = magnitude) has no Gram matrix: a sweep needs a "
-            "measure that is linear in the currents"
+            f"{sweep.path}: {measure} = magnitude: |E| is not linear in the currents, so that a "
+            "sample of it would be features of every configuration and not one small Gram matrix; "
+            "sweep potential, field or activating"
         )
 
 

@@ -17,7 +17,7 @@ disc        half z <= 0 of the spheroid with half axes 10, 10, sqrt(99) mm: medi
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from types import ModuleType
 
 import numpy as np
 from scipy.integrate import cumulative_trapezoid
@@ -125,7 +125,7 @@ def verification_mesh(name: str, *, corrected: bool = True, scale: float = 1.0) 
     return tidy(mesh, like=raw.points)
 
 
-def _sphere(gmsh: Any, scale: float) -> _Raw:
+def _sphere(gmsh: ModuleType, scale: float) -> _Raw:
     """Mesh the spheres; the thin csf is a layer of prisms between two tied surfaces."""
     geo = gmsh.model.geo
     balls = [add_ball(geo, radius) for radius in SPHERE_MM.values()]
@@ -154,7 +154,7 @@ def _sphere(gmsh: Any, scale: float) -> _Raw:
     )
 
 
-def _cylinder(gmsh: Any, scale: float) -> _Raw:
+def _cylinder(gmsh: ModuleType, scale: float) -> _Raw:
     geo, half = gmsh.model.geo, CYLINDER_HALF_LENGTH_MM
     tubes = [
         add_tube(geo, Ellipse(0.0, 0.0, r, r), [-half, half], QUARTERS)
@@ -186,7 +186,7 @@ def _cylinder(gmsh: Any, scale: float) -> _Raw:
     )
 
 
-def _disc(gmsh: Any, scale: float) -> _Raw:
+def _disc(gmsh: ModuleType, scale: float) -> _Raw:
     """Mesh half a ball and flatten it to half a spheroid; its rim encloses the disc's area."""
     geo = gmsh.model.geo
     volume, outer, disc, rim = add_disc_in_half_ball(geo, DISC_OUTER_MM[0], DISC_RADIUS_MM)

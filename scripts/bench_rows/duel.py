@@ -1,7 +1,7 @@
-"""Rows of the duels: one update from each source, replay, whole trials, duelpy, the experiment.
+"""Rows of the duels: updates, replay, questions, whole trials, duelpy, BoTorch, the experiment.
 
-duelpy 1.0.0 does not load with NumPy 2: it runs in an environment of its own, ``.venv-duelpy``,
-which is made on first use with an older Python.
+duelpy 1.0.0 does not load with NumPy 2, and BoTorch brings torch: each runs in an environment of
+its own, ``.venv-duelpy`` and ``.venv-botorch``, which is made on first use.
 """
 
 import shutil
@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from bench_rows import Measured, Row, Task
 
 ROOT = Path(__file__).resolve().parents[2]
-DUELPY = ROOT / ".venv-duelpy"
 RANK = 15
 UPDATES = 100
 QUESTIONS = 20
@@ -54,13 +53,17 @@ def _replay_rows() -> list[Row]:
 def _question_rows() -> list[Row]:
     """Time BayesDuel from an answer to the next question; the aim is 20 and 50 ms.
 
-    There is no row of a peer: BoTorch, with torch, is no part of the benchmark's environment.
+    BoTorch works in a process of its own, as duelpy below.
     """
     result = []
     for arms, budget in ((3600, 0.02), (10_000, 0.05)):
         own = Task("fieldcorr", "duel:questions", {"arms": arms}, repeat=5)
         subject = f"{QUESTIONS} answers and next questions of BayesDuel, K = {arms}, 1 thread"
         result.append(Row(subject, own, aim=1.0, budget=QUESTIONS * budget))
+    peer = Task("BoTorch PairwiseGP + EUBO", "duel:botorch_question", threads=2, repeat=3)
+    one = Task("fieldcorr", "duel:questions", {"arms": 3600}, repeat=5)
+    subject = "answer and next question of BayesDuel, K = 3600, after 100 answers"
+    result.append(Row(subject, one, (peer,), 100.0, scale=QUESTIONS, long=True))
     return result
 
 
@@ -140,15 +143,19 @@ def replay(arms: int, duels: int) -> Measured:
 
 
 def questions(arms: int) -> Measured:
-    """Prepare a session of 100 answers; all four groups of features, as on a store."""
+    """Prepare a session of 100 answers; all groups of features, as on a store."""
     from types import SimpleNamespace
 
     from fieldcorr.correlation.sources import EmbeddingSource
     from fieldcorr.duel import BayesDuel
 
     points = _embedding(arms)
-    strength = np.random.default_rng(3).uniform(0.5, 2.0, (arms, 1))
-    store = SimpleNamespace(embedding=points, current=points * strength, hash="benchmark")
+    rng = np.random.default_rng(3)
+    strength = rng.uniform(0.5, 2.0, (arms, 1))
+    lead = {"/leadfield/weight": np.ones(64), "/leadfield/potential": rng.normal(size=(RANK, 64))}
+    store = SimpleNamespace(
+        embedding=points, current=points * strength, array=lead.__getitem__, hash="benchmark"
+    )
     engine = BayesDuel(EmbeddingSource(points, store=store), horizon=10_000, seed=1)
     rng = np.random.default_rng(2)
 
@@ -226,11 +233,27 @@ def experiment(trials: int) -> Measured:
 
 def duelpy_trial(arms: int, duels: int) -> Measured:
     """Prepare a process of duelpy's environment that plays a trial whenever it is asked to."""
-    server = Path(__file__).with_name("duelpy_server.py")
-    command = [str(_duelpy_python()), str(server), str(arms), str(duels)]
+    base = next((found for v in ("3.9", "3.10") if (found := _working(f"python{v}"))), None)
+    if base is None:
+        raise RuntimeError("duelpy needs numpy < 1.24 and so Python 3.9 or 3.10 on the PATH")
+    python = _environment("duelpy", base, "duelpy==1.0.0", "numpy<1.24")
+    return _served(python, "duelpy_server.py", arms, duels)
+
+
+def botorch_question() -> Measured:
+    """Prepare a process of BoTorch's environment with 100 answers, and a question each time."""
+    # The pages of PyTorch have builds without CUDA; a plain one is gigabytes.
+    plain = "--extra-index-url=https://download.pytorch.org/whl/cpu"
+    python = _environment("botorch", sys.executable, plain, "torch==2.13.0", "botorch==0.18.1")
+    return _served(python, "botorch_server.py", 3600)
+
+
+def _served(python: Path, script: str, *arguments: int) -> Measured:
+    """Start a script of this folder that says "ready", then its seconds after every line."""
+    command = [str(python), str(Path(__file__).with_name(script)), *map(str, arguments)]
     peer = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     if peer.stdin is None or peer.stdout is None or peer.stdout.readline() != "ready\n":
-        raise RuntimeError("duelpy cannot be loaded")
+        raise RuntimeError(f"{script} cannot be run")
     to_peer, from_peer = peer.stdin, peer.stdout
 
     def measured() -> dict[str, float]:
@@ -246,19 +269,16 @@ def _embedding(arms: int) -> NDArray[np.float64]:
     return np.asarray(points / np.linalg.norm(points, axis=1, keepdims=True))
 
 
-def _duelpy_python() -> Path:
-    """Return the interpreter of duelpy's environment; make it on first use."""
-    python = DUELPY / "bin" / "python"
-    if not (DUELPY / "installed").exists():
-        base = next((found for v in ("3.9", "3.10") if (found := _working(f"python{v}"))), None)
-        if base is None:
-            raise RuntimeError("duelpy needs numpy < 1.24 and so Python 3.9 or 3.10 on the PATH")
-        print(f"making {DUELPY} with {base} for duelpy ...", file=sys.stderr, flush=True)
-        subprocess.run([base, "-m", "venv", "--clear", str(DUELPY)], check=True)
-        packages = ["duelpy==1.0.0", "numpy<1.24"]
-        subprocess.run([python, "-m", "pip", "install", "-q", *packages], check=True)
-        (DUELPY / "installed").touch()
-    return python
+def _environment(name: str, base: str, *packages: str) -> Path:
+    """Return the interpreter of a peer's own environment; make it on first use."""
+    folder = ROOT / f".venv-{name}"
+    if not (folder / "installed").exists():
+        print(f"making {folder} with {base} ...", file=sys.stderr, flush=True)
+        subprocess.run([base, "-m", "venv", "--clear", str(folder)], check=True)
+        install = [folder / "bin" / "python", "-m", "pip", "install", "-q", *packages]
+        subprocess.run(install, check=True)
+        (folder / "installed").touch()
+    return folder / "bin" / "python"
 
 
 def _working(name: str) -> str | None:

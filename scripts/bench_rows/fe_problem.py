@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from fieldcorr.contacts import electrodes_of
 from fieldcorr.elements import Space
-from fieldcorr.leadfield import system
+from fieldcorr.leadfield.system import build_skeleton, fill_system
 from fieldcorr.mesh import Mesh, read_mesh
 from fieldcorr.mesh.structured import box_mesh
 from fieldcorr.model import load_model, resolve_mesh
@@ -24,15 +24,14 @@ def load(mesh: str) -> tuple[Mesh, NDArray[np.float64]]:
 def contact_problem(mesh: str, order: int) -> tuple[Any, NDArray[np.float64], Any, Any]:
     """Return the matrix, the 16 right-hand sides, and P1 inside P2 with its matrix (or None)."""
     found, sigma = load(mesh)
-    space = Space(found, order)
     electrodes = electrodes_of(load_model("lumbosacral-565"), found)
-    floating = np.zeros(len(electrodes.names), dtype=bool)
-    numbering, tensors, matrix = system._assemble(space, sigma, electrodes, floating, pinned=False)
-    rhs = -system._coupling(space, electrodes, numbering, tensors)[0].toarray()
-    if order == 1:
-        return matrix, rhs, None, None
-    below, _, coarse = system._assemble(Space(found, 1), sigma, electrodes, floating, pinned=False)
-    return matrix, rhs, system._transfer(space, numbering, below), coarse
+    skeleton = build_skeleton(Space(found, order), electrodes)
+    system = fill_system(skeleton, sigma, electrodes)
+    rhs = -system.coupling.toarray()
+    if skeleton.coarse is None:
+        return system.matrix, rhs, None, None
+    coarse = fill_system(skeleton.coarse, sigma, electrodes).matrix
+    return system.matrix, rhs, skeleton.prolongation, coarse
 
 
 def box_with_contacts(steps: int) -> tuple[Mesh, NDArray[np.float64]]:

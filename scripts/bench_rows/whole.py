@@ -5,6 +5,8 @@ conductances and random lead fields stand for the bundled array, whose numbers c
 """
 
 import tempfile
+from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -17,47 +19,61 @@ CONTACTS = 16
 TOP = 64
 MANY = 100_000
 SEARCHED = 2048
+FEW_ROWS = 1024
+COPIES = 2
+PAIRS = ((12_345_678, 31_234_567), (1000, 40_000_000), (2_000_000, 555), (7_654_321, 23_456_789))
 
 
 def rows() -> list[Row]:
     """Return the rows of this module."""
     result = []
-    for mode, build in (("voltage", 1.0), ("current", 1.0)):
-        for subject, prepare in (
-            ("one answer updates all arms", "update"),
-            ("bounds of all arms", "bounds"),
-            ("100 nearest of one", "nearest"),
+    for mode in ("voltage", "current"):
+        for subject, prepare, repeat, budget in (
+            ("one answer updates all arms", "update", 5, 0.18 if mode == "voltage" else 0.12),
+            ("first elimination", "eliminate", COPIES, 0.05),
+            ("100 nearest of one", "nearest", 5, 0.05),
         ):
-            own = _task("fieldcorr", prepare, mode=mode)
+            own = _task("fieldcorr", prepare, repeat=repeat, mode=mode)
             read = _task("read the bytes", "read", mode=mode, subject=prepare)
-            result.append(Row(f"{subject}, {mode}", own, (read,), 1 / 3))
+            result.append(Row(f"{subject}, {mode}", own, (read,), 1 / 3, budget=budget))
         own = _task("fieldcorr", "build", repeat=2, mode=mode)
-        result.append(Row(f"tables of all configurations, {mode}", own, budget=build, aim=1.0))
+        result.append(Row(f"tables of all configurations, {mode}", own, budget=1.0, aim=1.0))
+        two = _task("fieldcorr", "update", threads=2, mode=mode)
+        one = _task("1 thread", "update", mode=mode)
+        result.append(Row(f"one answer, {mode}, 2 threads", two, (one,), 1.5))
+        own = _task("fieldcorr", "session", repeat=1, mode=mode, duels=200)
+        result.append(Row(f"tables and 200 duels, {mode}", own, budget=20.0, aim=1.0, long=True))
     search = _task("fieldcorr", "search", repeat=2, k=MANY)
     peer = _task("scikit-learn kneighbors", "search_sklearn", repeat=2, k=MANY)
     subject = f"{TOP} nearest of {SEARCHED} among {MANY}, 1 thread"
     result.append(Row(subject, search, (peer,), 2.5, long=True))
-    shared = _task("fieldcorr, 2 dask workers", "store_neighbours", repeat=1, k=MANY, dask="local")
-    alone = _task("fieldcorr, 1 process", "store_neighbours", repeat=1, k=MANY, dask="")
-    subject = f"{TOP} nearest of {MANY} among {MANY} to disk, processor seconds"
-    return [*result, Row(subject, shared, (alone,), 1 / 1.15, long=True)]
+    for count, aim in ((MANY, 1 / 1.15), (FEW_ROWS, None)):  # few: starting workers is all there is
+        shared = _task(
+            "fieldcorr, 2 dask workers", "store_neighbours", repeat=1, k=count, dask="local"
+        )
+        alone = _task("fieldcorr, 1 process", "store_neighbours", repeat=1, k=count, dask="")
+        subject = f"{TOP} nearest of {count} among {count}, processor seconds"
+        result.append(Row(subject, shared, (alone,), aim, long=True))
+    return result
 
 
-def _task(name: str, prepare: str, repeat: int = 5, **arguments: object) -> Task:
-    return Task(name, f"whole:{prepare}", arguments, threads=1, repeat=repeat)
+def _task(
+    name: str, prepare: str, *, repeat: int = 5, threads: int = 1, **arguments: object
+) -> Task:
+    return Task(name, f"whole:{prepare}", arguments, threads=threads, repeat=repeat)
 
 
-def _source(mode: str) -> Any:
+def _source(mode: str, contacts: int = CONTACTS) -> Any:
     from fieldcorr.configurations.space import ProductSpace
     from fieldcorr.correlation.whole import Circuit, Whole, WholeSource
 
     rng = np.random.default_rng(1)
-    between = np.triu(rng.uniform(0.1, 1.0, (CONTACTS, CONTACTS)), 1)
+    between = np.triu(rng.uniform(0.1, 1.0, (contacts, contacts)), 1)
     between += between.T
-    fields = rng.standard_normal((CONTACTS, 40))
+    fields = rng.standard_normal((contacts, 40))
     admittance = np.diag(between.sum(axis=1)) - between
-    every = np.ones((CONTACTS, 3), dtype=np.bool_)
-    space = ProductSpace(every, (1, CONTACTS, 1, CONTACTS, 0, CONTACTS))
+    every = np.ones((contacts, 3), dtype=np.bool_)
+    space = ProductSpace(every, (1, contacts, 1, contacts, 0, contacts))
     return WholeSource(Whole(space, Circuit(fields @ fields.T, admittance, mode)))
 
 
@@ -83,20 +99,57 @@ def update(mode: str) -> Measured:
     return run
 
 
-def bounds(mode: str) -> Measured:
-    """Find the largest lower and the least upper bound of all arms."""
+def eliminate(mode: str) -> Measured:
+    """Take the dominated arms out of the set after a few duels, with copies made before."""
     from fieldcorr.duel.options import DuelOptions
     from fieldcorr.duel.whole import WholeArms
 
     source = _source(mode)
-    tally, active = source.tally(), np.ones(len(source), dtype=np.bool_)
-    source.add(tally, 12_345_678, 31_234_567)
-    arms = WholeArms(source.whole, tally, active, DuelOptions().choices)
+    tally, choices = source.tally(), DuelOptions().choices
+    for pair in PAIRS:
+        source.add(tally, *pair)
+    ready = []
+    for _ in range(COPIES):
+        active = np.ones(len(source), dtype=np.bool_)
+        ready.append(WholeArms(source.whole, deepcopy(tally), active, choices))
+    small = _source(mode, contacts=6)
+    few = np.ones(len(small), dtype=np.bool_)
+    WholeArms(small.whole, small.tally(), few, choices).eliminate()  # compiles the search
+    warm = WholeArms(source.whole, tally, np.ones(len(source), dtype=np.bool_), choices)
+    warm.eliminate()
 
     def run() -> dict[str, float]:
-        return {"floor": float(arms.bounds()[0])}
+        arms = ready.pop()
+        arms.eliminate()
+        return {"left": float(len(arms.tally.wins))}
 
     return run
+
+
+def session(mode: str, duels: int) -> Measured:
+    """Play a session from nothing; memory is that of tables and engine together."""
+    from fieldcorr import CorrDuel
+
+    def play(contacts: int) -> CorrDuel:
+        engine, rng = CorrDuel(_source(mode, contacts), horizon=duels, seed=1), _answers()
+        while not engine.done:
+            pair = engine.ask()
+            engine.tell(*(pair if next(rng) else pair[::-1]))
+        return engine
+
+    play(6)
+
+    def run() -> dict[str, float]:
+        engine = play(CONTACTS)
+        return {"left": float(len(engine.survivors)), "best": float(engine.best)}
+
+    return run
+
+
+def _answers() -> Iterator[bool]:
+    rng = np.random.default_rng(2)
+    while True:
+        yield bool(rng.random() < 0.5)
 
 
 def nearest(mode: str) -> Measured:
@@ -114,10 +167,10 @@ def read(mode: str, subject: str) -> Measured:
     source = _source(mode)
     tally, tables = source.tally(), source.whole.tables
     source.add(tally, 12_345_678, 31_234_567)
-    of_r = [tables.multipliers, tables.inverse_norm]
+    of_r = [tables.to_anode, tables.inverse_norm]
     arrays = {
         "update": [*of_r, tally.wins, tally.plays],
-        "bounds": [tally.wins, tally.plays],
+        "eliminate": [tally.wins, tally.plays],
         "nearest": of_r,
     }[subject]
 
@@ -142,23 +195,23 @@ def search(k: int) -> Measured:
 
 
 def store_neighbours(k: int, dask: str) -> Measured:
-    """Make all blocks of a store into files, here or by two workers, who start and end with it."""
+    """Make all blocks of a store, here or by two workers, whose start and end is counted."""
     from fieldcorr.cluster import workers
     from fieldcorr.store.blocks import Blocks, Options
 
     z, options = unit_rows(k, RANK), Options(top_k=TOP, matrix=False)
 
-    def run(rows: int = k) -> dict[str, float]:
+    def run(count: int = k) -> dict[str, float]:
         with (
             tempfile.TemporaryDirectory() as folder,
             workers(dask or None, count=2) as crew,
         ):
-            blocks = Blocks(z[:rows], options, Path(folder), crew=crew if dask else None)
+            blocks = Blocks(z[:count], options, Path(folder), crew=crew if dask else None)
             for _ in blocks.rows():
                 pass
             return {"r": float(sum(r.sum(dtype=np.float64) for _, r in blocks.neighbours()))}
 
-    run(1024)
+    run(FEW_ROWS)
     return run
 
 

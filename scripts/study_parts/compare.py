@@ -38,7 +38,7 @@ def up_to_three(contacts: int) -> NDArray[np.int8]:
 
 def embedding(result: Result, polarity: NDArray[np.int8], mode: str) -> FloatArray:
     """Return unit rows (K, E) whose products are r."""
-    currents = contact_currents(polarity, result.admittance, mode=mode)  # type: ignore[arg-type]
+    currents = contact_currents(polarity, result.admittance, mode=mode)
     values, vectors = np.linalg.eigh(result.gram)
     rows = currents @ (vectors * np.sqrt(np.maximum(values, 0.0)))
     return np.asarray(rows / np.linalg.norm(rows, axis=1)[:, None])

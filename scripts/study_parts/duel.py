@@ -90,7 +90,7 @@ def campaign(sessions: int) -> Iterator[Block]:
     for turn, first in enumerate(firsts):
         if turn % 2 == 0:
             yield from _about_raters(first // 2, both)
-            for world in CORE:
+            for world in WORLDS:
                 yield Block("stop", world, "BayesDuel", "plain", first // 2)
         if turn % 4 == 0:
             for rater, world, engine in product(ERRING, CORE, both):

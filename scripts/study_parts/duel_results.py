@@ -19,7 +19,7 @@ ENGINES = ("BayesDuel", "CorrDuel", "LinearThompson", "KernelSelfSparring")
 MEASURES = ("potential", "field", "activating")
 STOP = (0.9, 0.1)
 CALLED = 40
-FRESH = 200
+FRESH = 400
 """Sessions from this one on were played by no engine before its rules were settled."""
 
 
@@ -178,8 +178,14 @@ def _draw_worlds(column: str) -> Any:
     figure_.supylabel(f"regret of the {what}", fontsize=SMALL + 1)
     figure_.supxlabel("answers", fontsize=SMALL + 1)
     handles, labels = panels[0].get_legend_handles_labels()
-    place = {"loc": "outside upper center", "ncols": len(ENGINES)}
-    figure_.legend(handles, labels, frameon=False, fontsize=SMALL, **place)
+    figure_.legend(
+        handles,
+        labels,
+        frameon=False,
+        fontsize=SMALL,
+        loc="outside upper center",
+        ncols=len(ENGINES),
+    )
     return figure_
 
 

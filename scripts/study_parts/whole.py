@@ -111,14 +111,12 @@ def play(patients: Patients, key: Key) -> dict[str, Any]:
     }
 
 
-def campaign(listed: int, whole: int) -> Iterator[Key]:
+def campaign(engines: list[str], listed: int, whole: int) -> Iterator[Key]:
     """Yield sessions in rounds; those on the 3 600 are cheap and come first."""
-    for session in range(listed):
-        for engine, place in product(ENGINES, PLACES):
-            yield SPACES[0], engine, place, session
-    for session in range(whole):
-        for engine, place in product(ENGINES, PLACES):
-            yield SPACES[1], engine, place, session
+    for space, sessions in zip(SPACES, (listed, whole), strict=True):
+        for session in range(sessions):
+            for engine, place in product(engines, PLACES):
+                yield space, engine, place, session
 
 
 def finished() -> list[dict[str, Any]]:
@@ -178,6 +176,7 @@ def draw() -> None:
 def main() -> None:
     """Play what is missing, then print the table and draw."""
     parser = argparse.ArgumentParser(prog="scripts/study whole", description=__doc__)
+    parser.add_argument("--engines", nargs="*", choices=ENGINES, default=ENGINES)
     parser.add_argument("--listed", type=int, default=20, help="sessions per line on 3 600")
     parser.add_argument("--whole", type=int, default=10, help="sessions per line on all")
     parser.add_argument("--minutes", type=float, default=1e9, help="begin none after these")
@@ -185,7 +184,7 @@ def main() -> None:
     RESULTS.mkdir(parents=True, exist_ok=True)
     patients, end = Patients(), time.monotonic() + 60.0 * options.minutes
     known = {tuple(row["key"]) for row in finished()}
-    for key in campaign(options.listed, options.whole):
+    for key in campaign(options.engines, options.listed, options.whole):
         if key not in known and time.monotonic() < end:
             found = play(patients, key)
             with SESSIONS.open("a") as file:

@@ -18,6 +18,7 @@ from fieldcorr import CorrDuel, build_mesh, load_model, open_store, precompute, 
 from fieldcorr.batch import plan
 from fieldcorr.correlation import _tree_kernels as tree
 from fieldcorr.correlation.whole import WholeSource
+from fieldcorr.duel import Engine, Session, read_session
 from fieldcorr.model import Model
 from fieldcorr.store import Store
 
@@ -89,7 +90,8 @@ def on_pairs(whole: Store) -> tuple[float, float]:
         want = np.einsum("kf,f->k", lead, a[0]) / norm / norm[0]
         worst = max(worst, float(np.abs(row[others] - want[1:]).max()))
         mirror = whole.space.rows(-whole.polarity[others])
-        mirrored = max(mirrored, float(np.abs(row[mirror] + row[others]).max()))
+        both = row[mirror] + row[others]
+        mirrored = max(mirrored, float(np.abs(both[mirror >= 0]).max(initial=0.0)))
     return worst, mirrored
 
 
@@ -152,6 +154,45 @@ def duels_agree(whole: Store, duels: int) -> tuple[int, bool]:
     return left, changed and undone and np.array_equal(engine._active, dense.active)
 
 
+def sessions_agree(whole: Store, kind: str, answers: int) -> bool:
+    """Tell whether undo, exclusions and replay of a session are what they should be.
+
+    A session with an answer taken back, a contact excluded and readmitted, and one excluded for
+    good is compared with one that was told only what counts, and with the replay of its journal.
+    """
+    path = RESULTS / "session.journal"
+    path.unlink(missing_ok=True)
+    wanted = np.random.default_rng(6).standard_normal(16)
+
+    def answer(engine: Engine) -> None:
+        value = whole.current[list(engine.ask())] @ whole.gram @ wanted
+        engine.answer("left" if value[0] > value[1] else "right")
+
+    with Session.new(path, whole, horizon=100, seed=3, algorithm=kind) as session:
+        engine = session.engine
+        plain = type(engine)(whole, horizon=100, seed=3)
+        plain.exclude_contact(11)
+        for number in range(answers):
+            if number == answers // 2:
+                answer(engine)
+                engine.undo()
+                engine.exclude_contact(5, -1)
+                engine.include_contact(5, -1)
+                engine.exclude_contact(11)
+                # What was asked before contact 11 was excluded had been asked with it.
+                for event in engine.history:
+                    plain.record(event)
+            answer(engine)
+            if number >= answers // 2:
+                answer(plain)
+        replayed, _ = read_session(path, whole)
+        found = [
+            (e.ask(), e.best, e.survivors[:20].arm.tolist(), e.progress.left, e.warning)
+            for e in (engine, plain, replayed)
+        ]
+    return found[0] == found[1] == found[2]
+
+
 def _bits(engine: CorrDuel) -> tuple[Any, Any]:
     return engine._learnt.tally.wins, engine._learnt.tally.plays
 
@@ -193,6 +234,18 @@ def lines(duels: int) -> Iterator[Line]:
                 left, undone = duels_agree(whole, duels)
                 found = f"equal, {left:,} left; undo {'equal' if undone else 'DIFFERENT'}"
                 yield f"{duels} duels, dense tally, {drive}", found
+                for kind in ("CorrDuel", "BayesDuel"):
+                    equal = sessions_agree(whole, kind, 20)
+                    what = "with undo, exclusions, replay, against what counts alone"
+                    name = f"{kind}, 20 answers {what}, {drive}"
+                    yield name, "equal" if equal else "DIFFERENT"
+    for drive in DRIVES:
+        model = bundled.replace({"boundary.outer": "case", "drive.mode": drive})
+        listed, whole = stores(f"case-{drive}", model)
+        with listed, whole:
+            worst, _ = on_pairs(whole)
+            name = f"r of {PAIRS:,} random pairs of all {len(whole):,} with the case, definition"
+            yield f"{name}, {drive}", _small(worst)
     eight, mesh = eight_contacts()
     for outer, drive in product(("insulated", "grounded", "case"), DRIVES):
         model = eight.replace({"boundary.outer": outer, "drive.mode": drive})

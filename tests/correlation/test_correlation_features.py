@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fieldcorr as fc
-from fieldcorr.correlation.features import NEAR, _eigen, features_of
+from fieldcorr.correlation.features import NEAR, THRESHOLDS, _eigen, features_of, models_of
 from fieldcorr.correlation.sources import as_source, source_from_matrix
 from tests.duel.conftest import small_store as small_store
 from tests.duel.support import correlations, line
@@ -27,8 +27,8 @@ def test_eigenvectors_are_those_of_numpy(size: int, seed: int) -> None:
 def test_features_of_a_matrix_have_its_kernel() -> None:
     r = correlations(30)
     features = features_of(source_from_matrix(r))
-    assert [*features.groups] == ["field", "near"]
-    for name, kernel in {"field": r, "near": np.exp((r - 1.0) / NEAR)}.items():
+    assert [*features.groups] == ["field", "near", "even"]
+    for name, kernel in {"field": r, "near": np.exp((r - 1.0) / NEAR), "even": r**2}.items():
         x = features.values[:, features.groups[name]]
         centred = kernel - kernel.mean(axis=0)
         centred -= centred.mean(axis=1)[:, None]
@@ -38,12 +38,41 @@ def test_features_of_a_matrix_have_its_kernel() -> None:
 def test_every_group_is_centred_and_of_length_one(small_store: Path) -> None:
     with fc.open_store(small_store) as store:
         features = features_of(as_source(store))
-        assert [*features.groups] == ["field", "near", "current", "strength"]
+        groups = ["field", "near", "even", "current", "strength", "recruited"]
+        assert [*features.groups] == groups
         for columns in features.groups.values():
             x, mixing = features.values[:, columns], features.mixing[:, columns]
             assert np.abs(x.mean(axis=0)).max() < 1e-12
             assert (x**2).sum(axis=1).mean() == pytest.approx(1.0)
             assert np.allclose(mixing.T @ mixing, np.eye(x.shape[1]))
+
+
+def test_what_a_mirror_shares_and_what_is_recruited_are_among_the_features(
+    small_store: Path,
+) -> None:
+    with fc.open_store(small_store) as store:
+        features = features_of(as_source(store))
+        place = {row.tobytes(): arm for arm, row in enumerate(store.polarity)}
+        mirror = [place[(-row).tobytes()] for row in store.polarity]
+        even = features.values[:, features.groups["even"]]
+        assert np.allclose(even, even[mirror], atol=1e-6)
+        recruited = features.values[:, features.groups["recruited"]]
+        potential = store.current @ store.array("/leadfield/potential")
+        strong = potential[:, np.argmax(np.abs(potential).max(axis=0))]
+        for threshold in THRESHOLDS:
+            drive = -(strong - strong.mean()) / strong.std()
+            wanted = 1.0 / (1.0 + np.exp(-(drive - threshold) / 0.3))
+            wanted -= wanted.mean()
+            weights, *_ = np.linalg.lstsq(recruited, wanted, rcond=None)
+            assert (wanted - recruited @ weights).std() < 0.1 * wanted.std()
+
+
+def test_a_model_of_one_of_several_groups_is_left_out() -> None:
+    models = models_of({"field": slice(0, 3), "near": slice(3, 5)})
+    assert [*models] == ["field", "near"]
+    columns, scale = models["near"]
+    assert columns.tolist() == [0, 1, 2, 3, 4]
+    assert (scale**2).tolist() == pytest.approx([0.3] * 3 + [0.7] * 2)
 
 
 def test_a_group_has_at_most_its_columns_and_is_made_once() -> None:

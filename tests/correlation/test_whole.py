@@ -55,6 +55,14 @@ def test_a_space_does_not_find_what_is_not_in_it(case: Case) -> None:
 
 
 @same_fixture
+@given(cases(), st.sampled_from([-1, 0, 1]))
+def test_a_space_knows_who_uses_a_contact(case: Case, sign: int) -> None:
+    for contact, column in enumerate(case.polarity.T):
+        want = column == sign if sign else column != 0
+        np.testing.assert_array_equal(case.space.uses(contact, sign), want)
+
+
+@same_fixture
 @given(cases())
 def test_rows_are_the_definition(case: Case) -> None:
     r, want = source(case), definition(case)
@@ -160,9 +168,8 @@ def test_the_tables_take_the_bytes_that_are_stated() -> None:
     for mode in ("voltage", "current"):
         made = everything(6, circuit(6, 1, mode))
         tables = made.whole.tables
-        assert (
-            table_bytes(made.space, mode) == tables.inverse_norm.nbytes + tables.multipliers.nbytes
-        )
+        large = tables.inverse_norm, tables.to_anode, tables.among
+        assert table_bytes(made.space, mode) == sum(table.nbytes for table in large)
 
 
 def test_a_field_that_rounding_would_reach_is_refused() -> None:

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import fieldcorr as fc
-from fieldcorr.duel import BayesDuel, bayes, source_from_embedding, source_from_kernel
+from fieldcorr.correlation.features import BANK
+from fieldcorr.duel import BayesDuel, source_from_embedding, source_from_kernel
 from fieldcorr.duel import _bayes_kernels as kernels
 from fieldcorr.errors import DuelError
 from tests.duel.support import answer_by, correlations, embedding, line
@@ -212,7 +213,7 @@ def test_a_utility_of_the_current_is_told_from_one_of_the_field(small_store: Pat
         utility = 2.0 * (value - value.mean()) / value.std()
         for _ in range(60):
             answer_by(utility, engine, rng)
-        assert [*engine.weights] == [*bayes.BANK]
+        assert [*engine.weights] == [*BANK]
         assert engine.weights["current"] > engine.weights["field"]
         assert sum(engine.weights.values()) == pytest.approx(1.0)
 
@@ -269,14 +270,8 @@ def test_ties_bring_two_arms_together() -> None:
 
 
 @settings(deadline=None, max_examples=5)
-@given(seed=st.integers(0, 10**6), eager=st.sampled_from([5, 50]))
-def test_relabelling_arms_relabels_every_question(seed: int, eager: int) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bayes, "EAGER", eager)
-        relabelled(seed)
-
-
-def relabelled(seed: int) -> None:
+@given(seed=st.integers(0, 10**6))
+def test_relabelling_arms_relabels_every_question(seed: int) -> None:
     r, order = correlations(30, seed), np.random.default_rng(seed).permutation(30)
     engine = BayesDuel(r, horizon=50, seed=7)
     other = BayesDuel(r[np.ix_(order, order)], horizon=50, seed=7)
@@ -384,7 +379,7 @@ def test_a_lesson_that_knows_less_can_be_taken_at_any_weight() -> None:
 def test_a_lesson_of_other_features_is_refused_by_name(small_store: Path) -> None:
     with fc.open_store(small_store) as store:
         lesson = session(correlations(12), 5).lesson
-        with pytest.raises(DuelError, match="the features here give field, current, near, all"):
+        with pytest.raises(DuelError, match="the features here give field, current, near, even, "):
             BayesDuel(store, horizon=10, prior=lesson)
         other = session(store, 5).lesson
         other["pairs"][2][0] = "0- 77+"
@@ -401,9 +396,9 @@ def test_a_lesson_of_other_features_is_refused_by_name(small_store: Path) -> Non
         {"pairs": [["0", "1"], 3]},
         {"pairs": [["0", "99"]] * 5},
         {"pairs": [["0", "0"]] * 5},
-        {"sites": {"field": [[1.0]], "near": [], "all": []}},
+        {"sites": {"field": [[1.0]], "near": [], "even": []}},
         {"evidence": {"field": 0.0}},
-        {"evidence": {"field": math.nan, "near": 0.0, "all": 0.0}},
+        {"evidence": {"field": math.nan, "near": 0.0, "even": 0.0}},
     ],
 )
 def test_a_damaged_lesson_is_one_error(change: dict[str, Any]) -> None:

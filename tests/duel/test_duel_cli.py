@@ -23,7 +23,7 @@ from fieldcorr.duel.journal import read_journal
 from fieldcorr.duel.terminal import TextFront, converse
 from fieldcorr.errors import DuelError
 from fieldcorr.store import open_store
-from tests.store.synthetic import make_store, values
+from tests.store.synthetic import make_store, values, whole_values
 
 PADDLE = 1e-3 * np.array(
     [[2.5, 0, 4.25 * (4 - 2 * k)] for k in range(5)]
@@ -427,6 +427,34 @@ def test_one_column_stays_one_column(gaps: list[float], noise: float) -> None:
     names = [str(k) for k in range(len(along))]
     lines = draw_array(np.zeros(len(along), dtype=np.int8), names, positions)
     assert [line.strip() for line in lines] == names[::-1]
+
+
+def test_a_session_on_all_configurations(tmp_path: Path) -> None:
+    store, path = make_store(tmp_path / "whole.h5", whole_values()), tmp_path / "whole.journal"
+    assert invoke("new", path, store, "--horizon", 9).exit_code == 0
+    done = invoke("run", path, lines="left\nx contact 1\nadverse 2- too warm\nright\nu\n")
+    assert done.exit_code == 0, done.stderr
+    assert "excluded contact 1: 130 configurations changed" in done.stdout
+    assert "above: goes with" in invoke("run", path, lines="x 0- above 0.9\n").stderr
+    with open_store(store) as opened:
+        engine, content = read_session(path, opened)
+        used = opened.polarity[:]
+        gone = (used[:, 1] != 0) | (used[:, 2] == -1)
+        np.testing.assert_array_equal(engine.excluded, np.flatnonzero(gone))
+    assert content.records[1]["contact"] == [1, 0]
+    assert "arms" not in content.records[1]
+    table = tmp_path / "first.csv"
+    assert invoke("export", path, "-o", table, "--top", 3).exit_code == 0
+    assert len(table.read_text().splitlines()) == 4
+
+
+def test_a_set_too_large_for_a_table_says_so(
+    journal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fieldcorr.duel.export.MOST_SURVIVORS", 5)
+    done = invoke("export", journal, "-o", tmp_path / "all.csv")
+    assert done.exit_code == 2
+    assert "configurations are left, too many for a table: --top N" in done.stderr
 
 
 def test_a_contact_is_excluded_and_readmitted(journal: Path, small_store: Path) -> None:

@@ -122,7 +122,7 @@ def bad(change: Any) -> Any:
         (lambda: as_source(bad(lambda m: m.__setitem__((2, 2), 0.5))), "diagonal is not 1"),
         (lambda: as_source(np.zeros((3, 4))), "source_from_embedding"),
         (lambda: as_source([1.0, 2.0]), "is not"),
-        (lambda: as_source(gaussian), "source_from_kernel"),
+        (lambda: as_source(gaussian), "source_from_kernel"),  # type: ignore[arg-type]
         (lambda: source_from_matrix(np.ones((1, 1))), "K > 1"),
         (lambda: source_from_embedding(np.ones((4, 3))), "not of length 1"),
         (lambda: source_from_embedding(np.ones(4)), "arms, rank"),

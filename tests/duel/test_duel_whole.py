@@ -14,11 +14,20 @@ from numpy.typing import NDArray
 from fieldcorr import _parallel
 from fieldcorr.correlation import _tree_kernels as tree
 from fieldcorr.correlation.whole import WholeSource
-from fieldcorr.duel import RUCB, BeatTheMean, CorrDuel, Session, SparringUCB1, read_session
+from fieldcorr.duel import (
+    RUCB,
+    BayesDuel,
+    BeatTheMean,
+    CorrDuel,
+    Session,
+    SparringUCB1,
+    read_session,
+)
 from fieldcorr.duel import _kernels as duel_kernels
 from fieldcorr.duel import _whole_kernels as kernels
 from fieldcorr.errors import DuelError
 from fieldcorr.store import open_store
+from tests.duel.conftest import CONTACTS
 from tests.store.synthetic import make_store, values, whole_values
 
 
@@ -108,6 +117,9 @@ def test_survivor_lists_give_the_bits_of_a_dense_tally(
         assert [row.arm for row in engine.survivors] == ranked
         assert engine.survivors[-1].arm == ranked[-1]
         assert len(engine.survivors) == len(ranked)
+        assert engine.survivors.find(ranked[-1]) == engine.survivors[-1]
+        gone = np.flatnonzero(~dense.active)
+        assert not gone.size or engine.survivors.find(int(gone[-1])) is None
         assert engine.warning is None or "elimination" in engine.warning
 
 
@@ -158,6 +170,36 @@ def test_exclusions_are_as_on_listed_arms(source: WholeSource) -> None:
     assert arm not in [row.arm for row in engine.survivors]
     engine.include([arm], neighbours_above=0.9)
     np.testing.assert_array_equal(engine.active, before)
+
+
+@pytest.mark.parametrize("kind", [BayesDuel, CorrDuel])
+def test_a_contact_is_excluded_as_all_its_configurations(source: WholeSource, kind: Any) -> None:
+    engine, other = (kind(source, horizon=60, seed=5) for _ in range(2))
+    for duel in ((40, 600), (3000, 2), (17, 5000)):
+        engine.tell(*duel)
+        other.tell(*duel)
+    cathodes = np.flatnonzero(source.whole.space.polarity(range(len(source)))[:, 5] == -1)
+    engine.exclude_contact(5, -1)
+    other.exclude(cathodes)
+    np.testing.assert_array_equal(engine.excluded, cathodes)
+    assert engine.ask() == other.ask()
+    assert engine.best == other.best
+    engine.include_contact(5, -1)
+    other.undo()
+    assert engine.ask() == other.ask()
+
+
+@pytest.mark.parametrize("contact", [(CONTACTS, 0), (-1, 0), (0, 2)])
+def test_a_contact_that_is_not_there_is_refused(
+    source: WholeSource, contact: tuple[int, int]
+) -> None:
+    with pytest.raises(DuelError, match=f"contact {contact[0]} with sign {contact[1]} is none"):
+        CorrDuel(source, horizon=9).exclude_contact(*contact)
+
+
+def test_listed_arms_are_excluded_by_number() -> None:
+    with pytest.raises(DuelError, match="arms that are not listed alone"):
+        CorrDuel(np.eye(3), horizon=9).exclude_contact(0)
 
 
 def test_a_whitelist_is_kept(source: WholeSource) -> None:

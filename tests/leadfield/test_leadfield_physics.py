@@ -80,6 +80,15 @@ def test_admittance_is_that_of_a_passive_network(variant: tuple[Model, LeadField
         assert eigenvalues[1] > 1e-4 * eigenvalues[-1]
 
 
+def test_a_loose_tolerance_leaves_no_way_to_ground(bundled_model: Model, tiny_mesh: Mesh) -> None:
+    """What row sums of an insulated body miss to 0 is no conductance: a drive would read it so."""
+    loose = compute_lead_field(bundled_model, tiny_mesh, order=1, tolerance=1e-3)
+    assert loose.identities["row sums"] > 1e-6
+    assert (loose.admittance == loose.admittance.T).all()
+    most = np.abs(loose.admittance).max()
+    assert np.abs(loose.admittance.sum(axis=1)).max() < 1e-14 * most
+
+
 def test_voltage_drive_equals_a_direct_solve(
     variant: tuple[Model, LeadField], tiny_mesh: Mesh
 ) -> None:

@@ -11,6 +11,7 @@ SMALL = """
 format = 1
 samples = 5
 seed = 3
+tolerance = 1e-8
 mesh = "tiny"
 model = "model.toml"
 

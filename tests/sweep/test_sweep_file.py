@@ -51,10 +51,14 @@ MISTAKES = {
     "low = 0.025": ("low = 0.5", r"low = 0.5 is not below high = 0.25"),
     "high = 0.25": ("", r"high is missing, which loguniform needs"),
     'distribution = "loguniform"': ('distribution = "lognormal"', "distribution"),
+    '[vary."tissues.fat.c': ('[vary."tissues.fatt.c', r'no such tissue; did you mean "fat"\?'),
     '"tissues.fat.conductivity_S_per_m"': ('"tissues.fat.conductivty"', "unknown key"),
     '"region.half"': ('"configurations.preset"', "all samples share configurations"),
     'values = ["all", "dorsal"]': ('values = ["ventral"]', 'must be .*"ventral"|ventral'),
     "samples = 5": ("samples = 1", "samples = 1"),
+    "[sizes]": ("[size]", "size"),
+    "rim_mm = 0.7": ("rim_mm = nan", "rim_mm"),
+    'distribution = "values"': ('distribution = "normal"\nmean = 1\nsd = -1', "sd"),
     "seed = 3": ('method = "sobol"', "powers of two"),
 }
 
@@ -68,10 +72,17 @@ def test_a_mistake_is_one_line(old: str, tmp_path: Path) -> None:
     assert "sweep.toml" in str(caught.value)
 
 
-def test_a_measure_without_gram_matrix_is_refused(tmp_path: Path) -> None:
-    text = SMALL + '[vary."measure.kind"]\ndistribution = "values"\nvalues = ["field", "magnitude"]'
-    with pytest.raises(ModelError, match="no Gram matrix"):
-        load_sweep(write_sweep_file(tmp_path, text))
+MAGNITUDES = {
+    "varied": '[vary."measure.kind"]\ndistribution = "values"\nvalues = ["field", "magnitude"]',
+    "set": '[set]\n"measure.kind" = "magnitude"',
+}
+
+
+@pytest.mark.parametrize("how", MAGNITUDES)
+def test_a_measure_without_gram_matrix_is_refused(how: str, tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"\|E\| is not linear in the currents") as caught:
+        load_sweep(write_sweep_file(tmp_path, SMALL + MAGNITUDES[how]))
+    assert "\n" not in str(caught.value)
 
 
 def test_a_file_extends_the_default_one(tmp_path: Path) -> None:

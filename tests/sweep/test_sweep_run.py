@@ -16,7 +16,7 @@ from fieldcorr.errors import ModelError, StoreError
 from fieldcorr.leadfield import compute_lead_field
 from fieldcorr.mesh import load_mesh
 from fieldcorr.store.sweeps import SweepStore, open_sweep
-from fieldcorr.sweep import Sweep, load_sweep, run, run_sweep
+from fieldcorr.sweep import Sweep, load_sweep, run, run_sweep, solve
 from fieldcorr.sweep.analysis import summarise, variance_shares
 from tests.sweep.conftest import SMALL, write_sweep_file
 
@@ -36,11 +36,10 @@ def test_mean_and_spread_are_those_of_models_solved_one_by_one(
     r = [correlation(small.model.replace(dict(v)), swept.polarity) for v in swept.values]
     samples = swept.ensemble()
     for row in (0, 100, 239):
-        # Samples are solved to 1e-5.
-        np.testing.assert_allclose(samples.mean(row), np.mean(r, axis=0)[row], atol=1e-5)
-        np.testing.assert_allclose(samples.spread(row), np.std(r, axis=0)[row], atol=1e-5)
+        np.testing.assert_allclose(samples.mean(row), np.mean(r, axis=0)[row], atol=1e-9)
+        np.testing.assert_allclose(samples.spread(row), np.std(r, axis=0)[row], atol=1e-9)
     nominal = swept.nominal().rows(7)[0]
-    np.testing.assert_allclose(nominal, correlation(small.model, swept.polarity)[7], atol=1e-5)
+    np.testing.assert_allclose(nominal, correlation(small.model, swept.polarity)[7], atol=1e-9)
 
 
 def test_what_was_varied_is_recorded(swept: SweepStore, small: Sweep) -> None:
@@ -71,6 +70,50 @@ def test_an_interrupted_sweep_goes_on_and_ends_in_the_same_content(
     assert solved == [-1, 0, 1, 1, 2, 3, 4]
     assert made.hash == swept.hash
     assert not (tmp_path / "again.h5.partial").exists()
+
+
+CHOICES = """
+format = 1
+method = "grid"
+mesh = "tiny"
+model = "model.toml"
+
+[vary."region.window_half_length_mm"]
+distribution = "uniform"
+low = 20.0
+high = 40.0
+levels = 2
+
+[vary."measure.kind"]
+distribution = "values"
+values = ["potential", "field", "activating"]
+"""
+
+
+def test_window_and_measure_can_be_swept_and_are_solved_once(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    solved: list[str] = []
+
+    def counted(model: Any, *rest: Any, **options: Any) -> Any:
+        solved.append(model.measure.kind)
+        return compute_lead_field(model, *rest, **options)
+
+    monkeypatch.setattr(solve, "compute_lead_field", counted)
+    monkeypatch.setattr(solve, "_last", {})
+    sweep = load_sweep(write_sweep_file(tmp_path, CHOICES))
+    made = run_sweep(sweep, tmp_path / "choices.h5", cache=folder / "cache")
+    assert len(solved) == 1
+    values = {
+        (v["region.window_half_length_mm"], v["measure.kind"]): k for k, v in enumerate(made.values)
+    }
+    assert len(values) == len(made) == 6
+    model = sweep.model.replace({"region.window_half_length_mm": 35.0})
+    field = compute_lead_field(model, load_mesh(model, "tiny")[0])
+    for kind in ("potential", "field", "activating"):
+        found = made.gram[values[35.0, kind]]
+        np.testing.assert_allclose(found, field.gram_of(kind), atol=1e-4 * found.max())
+    assert next(iter(variance_shares(made))) == "measure.kind"
 
 
 class Disturbed:

@@ -12,9 +12,11 @@ from fieldcorr.batch import precompute
 from fieldcorr.cli import build_app
 from fieldcorr.correlation.rule import kappa_tau_reference
 from fieldcorr.correlation.sources import as_source
-from fieldcorr.drive import bipole_impedances
-from fieldcorr.duel.session import Session
-from fieldcorr.errors import ConfigurationError, ModelError, StoreError
+from fieldcorr.drive import bipole_impedances, contact_currents
+from fieldcorr.duel import CorrDuel
+from fieldcorr.duel.session import Session, read_session
+from fieldcorr.duel.worlds import ElectrodeSpace
+from fieldcorr.errors import ConfigurationError, DuelError, ModelError, StoreError
 from fieldcorr.store import Store, check_store, open_store
 from fieldcorr.store.layout import TEXT
 from fieldcorr.store.sweeps import ENTRIES, SweepStore, open_sweep, write_sweep
@@ -98,13 +100,34 @@ def test_damped_updates_read_r_less_its_spread(store: Store) -> None:
 def test_a_damped_session_is_replayed_as_it_was(store: Store, tmp_path: Path) -> None:
     path = tmp_path / "damped.journal"
     with Session.new(path, store, horizon=9, seed=2, via="damped") as session:
+        assert isinstance(session.engine, CorrDuel)
         for _ in range(3):
             i, j = session.engine.ask()
             session.engine.tell(max(i, j), min(i, j))
-        best = session.engine.best
+        live = session.engine.survivors
     with Session.open(path, store) as again:
         assert again.engine.source.via == "damped"
-        assert again.engine.best == best
+        for column in ("arm", "estimate", "count"):
+            assert (getattr(again.engine.survivors, column) == getattr(live, column)).all()
+    with pytest.raises(DuelError, match="BayesDuel does not use r less its spread"):
+        Session.new(tmp_path / "no", store, horizon=9, via="damped", algorithm="BayesDuel")
+
+
+def test_a_truth_that_is_a_sample_is_linear_in_its_field(store: Store) -> None:
+    world = ElectrodeSpace.of_store(store, "sample", via="damped")
+    samples, found = store.ensemble.embeddings, set()
+    for seed in range(12):
+        utility = world.utility(np.random.default_rng(seed))
+        left = [
+            np.linalg.lstsq(np.column_stack([z, np.ones(len(z))]), utility, rcond=None)[1].sum()
+            for z in samples
+        ]
+        assert min(left) < 1e-18 * len(store)
+        found.add(int(np.argmin(left)))
+    assert len(found) > 2
+    np.testing.assert_array_equal(world.correlations()[7], as_source(store, via="damped").row(7))
+    with pytest.raises(DuelError, match="needs a store of a sweep"):
+        ElectrodeSpace(store.embedding, "sample")
 
 
 def test_a_store_without_samples_or_companion_says_so(
@@ -158,7 +181,7 @@ def test_rules_may_be_others_than_those_of_the_sweep(
 
 def test_the_sample_that_was_measured_counts_most(swept: SweepStore) -> None:
     ohm = bipole_impedances(swept.admittance[2])
-    done = calibrate(swept, [Measurement(0, k, ohm[0, k], 0.05) for k in range(1, 6)])
+    done = calibrate(swept, [Measurement(f"0- {k}+", ohm[0, k], 0.05) for k in range(1, 6)])
     assert done.weight.argmax() == 2
     assert done.weight.sum() == pytest.approx(1.0)
     assert 1.0 <= done.size < 5.0
@@ -167,7 +190,7 @@ def test_the_sample_that_was_measured_counts_most(swept: SweepStore) -> None:
 
 
 def test_a_measurement_that_all_samples_predict_identifies_nothing(swept: SweepStore) -> None:
-    done = calibrate(swept, [Measurement(0, 1, 3000.0, 100.0)])
+    done = calibrate(swept, [Measurement("0- 1+", 3000.0, 100.0)])
     assert done.size == pytest.approx(5.0, abs=1e-3)
     assert done.identified == ()
 
@@ -193,7 +216,7 @@ def test_measurements_narrow_the_input_they_depend_on(swept: SweepStore, tmp_pat
     write_sweep(tmp_path / "many.h5", values, run={}, force=False)
     many = open_sweep(tmp_path / "many.h5")
     ohm = bipole_impedances(swept.admittance[0])[0, 1] * np.exp(-0.5)
-    done = calibrate(many, [Measurement(0, 1, float(ohm))])
+    done = calibrate(many, [Measurement("0- 1+", float(ohm))])
     assert done.identified == (many.keys[0],)
     assert 20.0 < done.size < 128.0
     assert abs(done.shrunk[many.keys[1]]) < 0.2
@@ -205,13 +228,28 @@ def test_bipole_impedances_are_those_of_a_network() -> None:
     np.testing.assert_allclose(found, [[0, 1 / 2, 5 / 6], [1 / 2, 0, 1 / 3], [5 / 6, 1 / 3, 0]])
 
 
+STIMULATOR = """
+[stimulator]
+control = "voltage"
+pulse_width_us = 210
+amplitude_V = { largest = 10.5 }
+impedance_ohm = IMPEDANCES
+"""
 TABLES = {
-    "one,other,ohm\n0,99,700\n": r"row 2: other = '99' is no contact",
-    "one,other,ohm\n0,0,700\n": "needs two contacts",
-    "one,other,ohm\n0,1,-3\n": r"ohm = '-3': must be a number above 0",
-    "one,other,ohm,relative_error\n0,1,700,nan\n": "relative_error = 'nan'",
-    "one,other,ohm\n": "has no measurements",
+    "configuration,ohm\n0- 99+,700\n": r"row 2: neither a contact nor a configuration: .*'99'",
+    "configuration,ohm\n0- 0+,700\n": "names contact '0' twice",
+    "configuration,ohm\n0- 1-,700\n": "needs an anode and a cathode",
+    "configuration,ohm\n0- 1+,-3\n": r"ohm = '-3': must be a number above 0",
+    "configuration,ohm,relative_error\n0- 1+,700,nan\n": "relative_error = 'nan'",
+    "one,other,ohm\n0,1,700\n": "configuration '' names no contact",
+    "configuration,ohm\n": "has no measurements",
 }
+TOMLS = {
+    '{ "0- 99+" = 700 }': r"measured.toml: stimulator.impedance_ohm: neither a contact nor a conf",
+    '{ "0- 1+" = -3 }': r"measured.toml: impedance_ohm.*-3",
+    "{}": "has no measured impedances: stimulator.impedance_ohm",
+}
+CONTACTS = tuple(map(str, range(16)))
 
 
 @pytest.mark.parametrize("text", TABLES)
@@ -219,7 +257,41 @@ def test_a_wrong_table_is_one_line(text: str, tmp_path: Path) -> None:
     path = tmp_path / "measured.csv"
     path.write_text(text)
     with pytest.raises(ModelError, match=TABLES[text]):
-        read_measurements(path, tuple(map(str, range(16))))
+        read_measurements(path, CONTACTS)
+
+
+@pytest.mark.parametrize("text", TOMLS)
+def test_a_wrong_table_of_a_stimulator_is_one_line(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "measured.toml"
+    path.write_text(STIMULATOR.replace("IMPEDANCES", text))
+    with pytest.raises(ModelError, match=TOMLS[text]):
+        read_measurements(path, CONTACTS)
+
+
+def test_a_stimulator_and_a_table_say_the_same(swept: SweepStore, tmp_path: Path) -> None:
+    """Also for a configuration of several contacts, whose mirror image has the same impedance."""
+    polarity = np.zeros((1, 16), dtype=np.int8)
+    polarity[0, [0, 4, 5]] = -1, 1, 1
+    ohm = 1.0 / -contact_currents(polarity, swept.admittance[2])[0, 0]
+    (tmp_path / "measured.toml").write_text(
+        STIMULATOR.replace("IMPEDANCES", f'{{ "0+ 4- 5-" = {ohm}, 3 = 700 }}')
+    )
+    (tmp_path / "measured.csv").write_text(f"configuration,ohm\n0- 4+ 5+,{ohm}\n")
+    both = [
+        calibrate(swept, read_measurements(tmp_path / f"measured.{kind}", swept.contact_names))
+        for kind in ("toml", "csv")
+    ]
+    np.testing.assert_allclose(both[0].weight, both[1].weight, rtol=1e-12)
+    assert both[0].weight.argmax() == 2
+    assert both[0].unused == ("3",)
+    assert "not used, as the model has no case: 3" in both[0].statement
+    with pytest.raises(ModelError, match="its model has no case"):
+        calibrate(swept, [Measurement("3", 700.0)])
+
+
+def test_the_same_reading_twice_counts_twice(swept: SweepStore) -> None:
+    once, twice = (calibrate(swept, [Measurement("0- 1+", 2000.0)] * n).weight for n in (1, 2))
+    np.testing.assert_allclose(twice, once**2 / (once**2).sum(), rtol=1e-9)
 
 
 # -- the command line -----------------------------------------------------------------------------
@@ -231,7 +303,8 @@ def fieldcorr(*arguments: str | Path) -> Result:
 
 def test_the_commands_say_what_was_found(swept: SweepStore, small: Sweep, folder: Path) -> None:
     table = folder / "measured.csv"
-    table.write_text(f"one,other,ohm\n0,1,{bipole_impedances(swept.admittance[2])[0, 1]:.0f}\n")
+    ohm = bipole_impedances(swept.admittance[2])[0, 1]
+    table.write_text(f"configuration,ohm\n0- 1+,{ohm:.0f}\n")
     said = fieldcorr("info", swept.path, "--impedances", table)
     assert said.exit_code == 0, said.output
     assert "5 samples over 2 inputs" in said.stdout
@@ -249,9 +322,58 @@ def test_the_commands_say_what_was_found(swept: SweepStore, small: Sweep, folder
     told = fieldcorr("info", output).stdout
     assert "5 samples of 2 inputs" in told
     assert "within 30 mm of the array's centre along the cord" in told
+    described = small.model.replace(
+        {
+            "stimulator.control": "voltage",
+            "stimulator.pulse_width_us": 210.0,
+            "stimulator.amplitude_V": {"largest": 10.5},
+            "stimulator.impedance_ohm": {"0- 1+": float(round(ohm))},
+        }
+    )
+    model = folder / "described.toml"
+    model.write_text(described.text)
+    same = fieldcorr(
+        *("precompute", model, "--mesh", "tiny", "--no-estimate", "--cache", folder / "cache"),
+        *("--sweep", swept.path, "--impedances", model, "-o", folder / "described.h5"),
+    )
+    assert same.exit_code == 0, same.output
+    with open_store(output) as one, open_store(folder / "described.h5") as other:
+        assert (one.array("/sweep/weight") == other.array("/sweep/weight")).all()
     refused = fieldcorr("info", output, "--impedances", table)
     assert refused.exit_code == 2
     assert "needs a sweep store" in refused.stderr
+
+
+def test_a_damped_session_on_the_command_line(store: Store, tmp_path: Path) -> None:
+    journal, answers = tmp_path / "my.journal", tmp_path / "answers.txt"
+    answers.write_text("left\nright\nleft\n")
+    begun = fieldcorr("duel", "new", journal, store.path, "--horizon", 9, "--seed", 2, "--damped")
+    assert begun.exit_code == 0, begun.output
+    assert fieldcorr("duel", "run", journal, "--answers", answers).exit_code == 0
+    engine, _ = read_session(journal, store)
+    own = CorrDuel(store, horizon=9, seed=2, via="damped")
+    plain = CorrDuel(store, horizon=9, seed=2)
+    for k in (0, 1, 0):
+        i, j = own.ask()
+        for one in (own, plain):
+            one.tell(*((i, j) if k == 0 else (j, i)))
+    assert (engine.survivors.estimate == own.survivors.estimate).all()
+    assert (engine.survivors.count != plain.survivors.count).any()
+    refused = fieldcorr(
+        *("duel", "new", tmp_path / "no", store.path, "--horizon", 9, "--damped"),
+        *("--engine", "bayes"),
+    )
+    assert refused.exit_code == 2
+    assert "CorrDuel does" in refused.stderr
+
+
+def test_a_damped_simulation_on_the_command_line(store: Store, tmp_path: Path) -> None:
+    play = ("simulate", "store", store.path, "--engine", "CorrDuel", "--trials", 3, "--horizon", 30)
+    damped = fieldcorr(*play, "--utility", "sample", "--damped", "--threads", 1)
+    plain = fieldcorr(*play, "--utility", "sample", "--threads", 1)
+    assert damped.exit_code == plain.exit_code == 0, damped.output
+    assert "sample utility" in damped.stdout
+    assert damped.stdout != plain.stdout
 
 
 def test_the_sweep_command_refuses_before_it_works(tmp_path: Path) -> None:

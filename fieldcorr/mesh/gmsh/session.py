@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from importlib import import_module
+from types import ModuleType
 
 import numpy as np
 
@@ -23,7 +24,7 @@ _OPTIONS = {
 
 
 @contextmanager
-def gmsh_session(name: str) -> Iterator[Any]:
+def gmsh_session(name: str) -> Iterator[ModuleType]:
     """Start gmsh with a fresh model, hand it out, end it; its errors become :class:`MeshError`."""
     gmsh = _import_gmsh()
     if gmsh.isInitialized():
@@ -44,7 +45,7 @@ def gmsh_session(name: str) -> Iterator[Any]:
         gmsh.finalize()
 
 
-def add_formula(gmsh: Any, formula: str) -> int:
+def add_formula(gmsh: ModuleType, formula: str) -> int:
     """Add a size field given by a formula of x, y, z; return its tag."""
     fields = gmsh.model.mesh.field
     size = fields.add("MathEval")
@@ -52,7 +53,7 @@ def add_formula(gmsh: Any, formula: str) -> int:
     return int(size)
 
 
-def add_limit(gmsh: Any, surfaces: Iterable[int], size: float) -> int:
+def add_limit(gmsh: ModuleType, surfaces: Iterable[int], size: float) -> int:
     """Add a size field that holds on some surfaces only; return its tag."""
     fields = gmsh.model.mesh.field
     limit = fields.add("Restrict")
@@ -61,7 +62,7 @@ def add_limit(gmsh: Any, surfaces: Iterable[int], size: float) -> int:
     return int(limit)
 
 
-def set_smallest(gmsh: Any, sizes: Iterable[int]) -> None:
+def set_smallest(gmsh: ModuleType, sizes: Iterable[int]) -> None:
     """Let the smallest of some size fields decide."""
     fields = gmsh.model.mesh.field
     least = fields.add("Min")
@@ -69,7 +70,7 @@ def set_smallest(gmsh: Any, sizes: Iterable[int]) -> None:
     fields.setAsBackgroundMesh(least)
 
 
-def add_rims(gmsh: Any, curves: Sequence[int], rim: float, growth: float) -> int:
+def add_rims(gmsh: ModuleType, curves: Sequence[int], rim: float, growth: float) -> int:
     """Add the size field rim + growth x distance from the curves; return its tag.
 
     Distances are measured to samples of the curves, spaced below the rim size.
@@ -85,7 +86,7 @@ def add_rims(gmsh: Any, curves: Sequence[int], rim: float, growth: float) -> int
 class Generated:
     """The mesh of gmsh's current model: all nodes (P, 3), numbered from 0, and elements of them."""
 
-    def __init__(self, gmsh: Any) -> None:
+    def __init__(self, gmsh: ModuleType) -> None:
         self._mesh = gmsh.model.mesh
         tags, coordinates, _ = self._mesh.getNodes()
         self.points: Floats = coordinates.reshape(-1, 3)
@@ -124,16 +125,16 @@ def prism_cells(facets: Ints, image: Ints) -> Ints:
     return np.concatenate([np.stack(row, axis=1) for row in rows])
 
 
-def _curve_length(gmsh: Any, curve: int) -> float:
+def _curve_length(gmsh: ModuleType, curve: int) -> float:
     low, high = gmsh.model.getParametrizationBounds(1, curve)
     steps = np.linspace(low[0], high[0], 33)
     points = np.reshape(gmsh.model.getValue(1, curve, steps), (-1, 3))
     return float(np.linalg.norm(np.diff(points, axis=0), axis=1).sum())
 
 
-def _import_gmsh() -> Any:
+def _import_gmsh() -> ModuleType:
     try:
-        import gmsh
+        return import_module("gmsh")
     except ImportError as error:
         raise missing_extra("building a mesh", "gmsh", "mesh") from error
     except OSError as error:  # the wheel links libraries of the desktop
@@ -141,4 +142,3 @@ def _import_gmsh() -> Any:
             f"gmsh is installed but cannot be loaded ({error}); it needs the system libraries "
             "libGLU, libGL, libXft, libXcursor, libXinerama and libXrender"
         ) from None
-    return gmsh

@@ -6,6 +6,7 @@ itself gmsh fills the space between two unlike triangulations with slivers, in e
 """
 
 from dataclasses import asdict, dataclass, replace
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -167,7 +168,7 @@ def _compressed(points: Floats, stretch: Stretch) -> Floats:
     return result
 
 
-def _tie_dura(gmsh: Any, model: Model, tubes: dict[str, Tube]) -> None:
+def _tie_dura(gmsh: ModuleType, model: Model, tubes: dict[str, Tube]) -> None:
     """Mesh the inner dura as the image of the outer one under the scaling of x and y."""
     inner, outer = (model.geometry.ellipses()[name] for name in ("sac", "dura"))
     scale = (inner.half_width / outer.half_width, inner.half_depth / outer.half_depth)
@@ -179,7 +180,7 @@ def _tie_dura(gmsh: Any, model: Model, tubes: dict[str, Tube]) -> None:
     )
 
 
-def _set_sizes(gmsh: Any, model: Model, sizes: MeshSizes, spine: Spine) -> None:
+def _set_sizes(gmsh: ModuleType, model: Model, sizes: MeshSizes, spine: Spine) -> None:
     dura = model.geometry.ellipses()["dura"]
     bulk = bulk_size_formula(
         sizes,
