@@ -140,8 +140,8 @@ class ElectrodeSpace:
                   the mean over all samples
     ============= =============================================================================
 
-    The three before need ``drive`` (K, P), what each configuration does to P places: see
-    :meth:`of_store`. ``correlation`` is what engines are given, if it is not the embedding, and
+    Target, recruitment and roots need ``drive`` (K, P), what each configuration does to P places:
+    see :meth:`of_store`. ``correlation`` is what engines are given, if it is not the embedding, and
     ``via`` how it is read if it is a store.
     """
 

@@ -61,9 +61,9 @@ def _question_rows() -> list[Row]:
         subject = f"{QUESTIONS} answers and next questions of BayesDuel, K = {arms}, 1 thread"
         result.append(Row(subject, own, aim=1.0, budget=QUESTIONS * budget))
     peer = Task("BoTorch PairwiseGP + EUBO", "duel:botorch_question", threads=2, repeat=3)
-    one = Task("fieldcorr", "duel:questions", {"arms": 3600}, repeat=5)
-    subject = "answer and next question of BayesDuel, K = 3600, after 100 answers"
-    result.append(Row(subject, one, (peer,), 100.0, scale=QUESTIONS, long=True))
+    own = Task("fieldcorr", "duel:questions", {"arms": 3600}, repeat=5)
+    subject = f"{QUESTIONS} answers and next questions of BayesDuel, K = 3600; one of the peer"
+    result.append(Row(subject, own, (peer,), 100.0, scale=QUESTIONS, long=True))
     return result
 
 
