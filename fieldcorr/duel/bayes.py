@@ -393,7 +393,9 @@ class BayesDuel(Engine):
             kernels.foresee(self._arms.table, *seen, *pairs[-1], kind, posterior.mean,
                             posterior.root, _GRID, belief.grid[rater, m])  # fmt: skip
         numbers = self._rater_numbers()
-        for (posterior, seen), who in zip(bank, numbers[:, belief.who], strict=True):
+        # Contiguous for one answer and for many: the kernel is compiled once.
+        given = numbers.take(belief.who, axis=1)
+        for (posterior, seen), who in zip(bank, given, strict=True):
             posterior.sites = np.concatenate((posterior.sites, np.zeros((1, 2))))
             answers = pairs, belief.kinds, who, keep, posterior.sites
             for begin, several in ((count - 1, 1), (belief.turn, min(again, count))):
