@@ -11,6 +11,8 @@ from mkdocs.structure.files import File, Files
 FOLDER = "notebooks"
 WIDE = 750
 """Pictures of more pixels across scroll on a phone."""
+PRINTED = "``` { .text .printed }"
+"""Opens a block of what was printed; its long lines wrap."""
 HEAD = """# Notebooks
 
 The whole story with pictures, as it ran. `notebooks/` of the checkout holds the files;
@@ -51,7 +53,7 @@ def page(notebook: Any, stem: str, pictures: dict[str, bytes]) -> Iterator[str]:
 def _output(output: Any, stem: str, pictures: dict[str, bytes]) -> Iterator[str]:
     data = output.get("data", {})
     if output.output_type == "stream":
-        yield f"```text\n{output.text.rstrip()}\n```\n"
+        yield f"{PRINTED}\n{output.text.rstrip()}\n```\n"
     elif "image/png" in data:
         name = f"{stem}-{len(pictures) + 1}.png"
         pictures[name] = base64.b64decode(data["image/png"])
@@ -61,4 +63,4 @@ def _output(output: Any, stem: str, pictures: dict[str, bytes]) -> Iterator[str]
         html = "".join(line.strip() for line in data["text/html"].splitlines())
         yield f'<div class="output">{html}</div>\n'
     elif "text/plain" in data:
-        yield f"```text\n{data['text/plain']}\n```\n"
+        yield f"{PRINTED}\n{data['text/plain']}\n```\n"

@@ -1,7 +1,8 @@
 """Make the pictures of README and documentation: ``scripts/figures [STORE]``.
 
 From a store of the bundled model: ``overview.png``, ``anatomy.png`` and ``which-r.png`` beside this
-file, and in ``gallery/`` what the Python blocks of ``docs/gallery.md`` save, run in their order.
+file, ``picker.png`` and ``session*.png`` as chromium shows report and session page, and in
+``gallery/`` what the Python blocks of ``docs/gallery.md`` save, run in their order.
 """
 
 import os
@@ -9,6 +10,7 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib import image
@@ -29,6 +31,15 @@ from tests.docs.blocks import blocks_of  # noqa: E402
 
 CONFIGURATION = "6- 8+"
 SESSIONS, DUELS = 40, 200
+STIMULATOR = """
+[stimulator]
+control = "voltage"
+pulse_width_us = 210
+rate_Hz = 40
+amplitude_V = { largest = 10.5, step = 0.05, planned = 3.0 }
+[configurations]
+charge_density_max_uC_per_cm2 = 30
+"""
 LARGE = 12.5
 """Font size of titles, points: the picture is seven inches wide, and a telephone half of that."""
 
@@ -151,6 +162,50 @@ def gallery(store: Path) -> None:
         os.chdir(ROOT)
 
 
+def pages(path: Path, folder: Path) -> None:
+    """Take pictures of the picker of a report, and of a session after four answers."""
+    from playwright.sync_api import sync_playwright
+
+    from fieldcorr.cli import build_app
+    from tests.web.test_web_session import Server, ready
+
+    journal, report, measured = (folder / name for name in ("my.journal", "r.html", "s.toml"))
+    impedances = "\n".join(f"{contact} = {600 + 17 * contact}" for contact in range(16))
+    measured.write_text(f"{STIMULATOR}\n[stimulator.impedance_ohm]\n{impedances}\n")
+    new = ["duel", "new", f"{journal}", f"{path}", "--horizon", "40", "--seed", "3"]
+    for words in ([*new, "--stimulator", f"{measured}"], ["report", f"{path}", "-o", f"{report}"]):
+        build_app()(["--quiet", *words], standalone_mode=False)
+
+    def opened(link: str, width: int, height: int, **options: Any) -> Any:
+        size = {"width": width, "height": height}
+        page = browser.new_page(viewport=size, device_scale_factor=1.5, **options)
+        page.goto(link)
+        page.wait_for_selector("body[data-ready]")
+        return page
+
+    def kept(place: Any, name: str) -> None:
+        page.wait_for_timeout(1000)  # sections are drawn after the page is ready
+        place.screenshot(path=HERE / name)
+
+    server, chromium = Server(journal), os.environ.get("CHROMIUM") or shutil.which("chromium")
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page = opened(report.as_uri(), 1280, 900)
+        page.get_by_label("Configuration", exact=True).fill(CONFIGURATION)
+        page.get_by_label("Configuration", exact=True).press("Enter")
+        kept(page.locator("#picker"), "picker.png")
+        page = opened(server.link, 1280, 860)
+        page.get_by_label("Amplitude, V").fill("5.4")
+        for line, answer in enumerate(("Left better", "Right better", "Same", "Left better")):
+            page.get_by_role("button", name=answer, exact=True).click()
+            ready(page, line + 2)
+        page.evaluate("scrollTo(0, 0)")
+        kept(page, "session.png")
+        page = opened(server.link, 390, 844, color_scheme="dark")
+        kept(page, "session-narrow.png")
+    server.stop()
+
+
 def save(file: Path, target: Path) -> None:
     """Keep a picture, a PNG one with few colours."""
     if file.suffix == ".png":
@@ -162,7 +217,7 @@ def save(file: Path, target: Path) -> None:
 def main() -> None:
     """Write the pictures."""
     path = Path(sys.argv[1]).resolve()
-    only = sys.argv[2:] or ["overview", "anatomy", "which-r", "gallery"]
+    only = sys.argv[2:] or ["overview", "anatomy", "which-r", "pages", "gallery"]
     with tempfile.TemporaryDirectory() as folder, fc.open_store(path) as store:
         draft = Path(folder) / "picture.png"
         if "overview" in only:
@@ -174,6 +229,8 @@ def main() -> None:
         if "which-r" in only:
             which_r(Path(folder)).savefig(draft, dpi=110)
             save(draft, HERE / "which-r.png")
+        if "pages" in only:
+            pages(path, Path(folder))
     if "gallery" in only:
         gallery(path)
 

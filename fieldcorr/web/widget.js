@@ -14,7 +14,7 @@ async function render({ model, el: place }) {
   });
   const follow = () => picker.set(parsePattern(store, model.get("value")));
   model.on("change:value", follow);
-  place.classList.add("fieldcorr");
+  place.classList.add("fieldcorr", "widget");
   place.append(picker.element);
   await picker.drawFields();
   return () => model.off("change:value", follow);

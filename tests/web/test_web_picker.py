@@ -44,10 +44,11 @@ def test_the_value_is_a_configuration(picker: Any) -> None:
 
 
 def test_it_is_drawn_and_pressed(picker: Any, open_page: Callable[..., Any]) -> None:
-    page = open_page()
+    page = open_page(color_scheme="dark")
     page.evaluate(MODEL, [json.loads(json.dumps(picker.data)), "5- 7+"])
     page.add_style_tag(content=picker._css)
-    start = "\nexport {};\nawait render({ model, el: document.body }); window.drawn = true;"
+    place = "document.body.appendChild(document.createElement('div'))"
+    start = f"\nexport {{}};\nawait render({{ model, el: {place} }}); window.drawn = true;"
     esm = picker._esm.replace("export default { render };", start)
     page.add_script_tag(type="module", content=esm)
     page.wait_for_function("window.drawn")
@@ -57,3 +58,6 @@ def test_it_is_drawn_and_pressed(picker: Any, open_page: Callable[..., Any]) -> 
     assert page.get_by_label("Configuration", exact=True).input_value() == "0- 11+"
     blank = "canvas => new Set(canvas.getContext('2d').getImageData(0, 0, 99, 99).data).size"
     assert page.locator("canvas.section").first.evaluate(blank) > 9
+    # On the white page of a notebook its light letters stand on a ground of their own.
+    ground = "e => getComputedStyle(e).backgroundColor"
+    assert page.locator(".widget").evaluate(ground) == "rgb(26, 32, 38)"
