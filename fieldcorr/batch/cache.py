@@ -17,6 +17,7 @@ from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 import llvmlite.binding
 import numpy as np
@@ -106,7 +107,7 @@ class Cache:
     def __init__(self, folder: Path, *, fallback: Path | None = None) -> None:
         self._folders = (folder,) if fallback is None else (folder, fallback)
 
-    def load(self, key: str) -> dict[str, NDArray[np.generic]] | None:
+    def load(self, key: str) -> dict[str, NDArray[Any]] | None:
         """Return the arrays of a key; None when there are none that can be trusted."""
         for folder in self._folders:
             path = folder / f"{key}.npz"

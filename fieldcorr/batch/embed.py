@@ -158,5 +158,6 @@ def direct_defect(
         solved = solve_configurations(model, field.mesh, chosen, order=field.order)
         stored = {"currents": solved.currents}
         cache.save(key, stored)
-    direct, derived = stored["currents"], drive_currents(model, chosen, field)
+    direct = np.asarray(stored["currents"], dtype=np.float64)
+    derived = drive_currents(model, chosen, field)
     return {"direct solve": float(np.abs(direct - derived).max() / np.abs(direct).max())}

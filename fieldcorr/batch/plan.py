@@ -73,18 +73,13 @@ def unlisted_space(model: Model, total: int) -> ProductSpace | None:
         space = product_space(model.rules, contacts_of(model))
     except ConfigurationError as error:
         raise ConfigurationError(f"the rules leave {total:,} configurations; {error}") from error
-    need = bytes_for(space, total, model.drive.mode)
-    if need > MOST_TABLE_BYTES:
+    need = table_bytes(space, model.drive.mode)
+    if need > MOST_TABLE_BYTES or space.blocks > MOST_BLOCKS:
         raise ConfigurationError(
             f"the rules leave {total:,} configurations, for which r would need tables of "
             f"{need:,} bytes in memory, more than {MOST_TABLE_BYTES:,}; {advice}"
         )
     return space
-
-
-def bytes_for(space: ProductSpace, total: int, mode: str) -> int:
-    """Return the bytes of the tables of a space; an estimate where it is far too large to count."""
-    return table_bytes(space, mode) if space.blocks <= MOST_BLOCKS else 10 * total
 
 
 def stores_matrix(total: int) -> bool:

@@ -83,7 +83,7 @@ def is_store(path: Path) -> bool:
         return path.suffix == ".h5"
 
 
-def model_facts(model: Model) -> dict[str, Any]:
+def model_facts(model: Model) -> dict[str, object]:
     """Return what a batch of a model would make."""
     from dataclasses import asdict
 
@@ -169,19 +169,19 @@ def store_rows(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _told_apart(diversity: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield what r tells apart; a small dimension and a large r of mirrors mean: little."""
+    """Yield how much r tells apart: little if the dimension is small and mirrors have a large r."""
     yield "effective dimension", f"{diversity['dimension']:.2f} (participation ratio)"
     if diversity["mirrors"]:
         median, least = diversity["mirror_median"], diversity["mirror_least"]
         yield "r of left and right", f"{median:.2f} in the median of mirrors, {least:.2f} at least"
 
 
-def _inline(values: Mapping[str, Any]) -> str:
+def _inline(values: Mapping[str, object]) -> str:
     shown = {key: value for key, value in values.items() if value is not None}
     return ", ".join(f"{key} {_plain(value)}" for key, value in shown.items())
 
 
-def _plain(value: Any) -> str:
+def _plain(value: object) -> str:
     return " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 

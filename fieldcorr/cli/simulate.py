@@ -137,8 +137,8 @@ def paper(
     from fieldcorr.duel.worlds import Grid
 
     _refuse(csv, plot, table, force=force, inputs=[settings])
-    given: dict[str, Any] = {"trials": trials, "horizon": horizon, "length": length, "side": side}
-    given |= {"amplitude": amplitude, "noise": noise, "seed": seed, "engines": engine}
+    given: dict[str, object] = {"trials": trials, "horizon": horizon, "length": length}
+    given |= {"side": side, "amplitude": amplitude, "noise": noise, "seed": seed, "engines": engine}
     pairs = {"options": parse_pairs(option, delta=delta), "rater": parse_pairs(rater)}
     chosen = _merged(PAPER, settings, given, pairs)
     world = Grid(side=chosen["side"], length=chosen["length"], amplitude=chosen["amplitude"])
@@ -203,7 +203,7 @@ def store_command(
     from fieldcorr.store import open_store
 
     _refuse(csv, plot, table, force=force, inputs=[settings, store])
-    given: dict[str, Any] = {"trials": trials, "horizon": horizon, "length": length}
+    given: dict[str, object] = {"trials": trials, "horizon": horizon, "length": length}
     given |= {
         "utility": utility,
         "amplitude": amplitude,
@@ -228,10 +228,10 @@ def store_command(
 
 
 def _merged(
-    defaults: Mapping[str, Any],
+    defaults: Mapping[str, object],
     path: Path | None,
-    given: Mapping[str, Any],
-    pairs: Mapping[str, Mapping[str, Any]],
+    given: Mapping[str, object],
+    pairs: Mapping[str, Mapping[str, object]],
 ) -> dict[str, Any]:
     """Return defaults, overridden by a TOML file, overridden by the command line."""
     file: dict[str, Any] = {}
@@ -261,7 +261,7 @@ def _refuse(*outputs: Path | None, force: bool, inputs: Sequence[Path | None]) -
             refuse_existing(path, error=ExportError, force=force, inputs=read)
 
 
-def players(options: Mapping[str, Any], engines: Sequence[str] = ()) -> list[Player]:
+def players(options: Mapping[str, object], engines: Sequence[str] = ()) -> list[Player]:
     """Return the players named; without names, CorrDuel, its printed listing and the baselines."""
     from fieldcorr.duel import DuelOptions
     from fieldcorr.duel.simulate import BASELINES, PRINTED, Player

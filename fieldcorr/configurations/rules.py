@@ -139,35 +139,8 @@ def _satisfies(constraints: Constraints, row: NDArray[np.int8]) -> bool:
 def _count(constraints: Constraints) -> int:
     """Count the configurations that satisfy the constraints."""
     if constraints.only_counts:
-        return _count_in_closed_form(constraints)
+        return ProductSpace(constraints.allowed, constraints.limits).count
     return _walk(constraints, constraints.allowed)
-
-
-def _count_in_closed_form(constraints: Constraints) -> int:
-    """Count by numbers of cathodes and anodes: the product of one polynomial per contact.
-
-    ways[c][a] after some contacts is the number of choices with c cathodes and a anodes. Python
-    integers, so 39 contacts do not overflow.
-    """
-    size = len(constraints.allowed)
-    ways = [[0] * (size + 1) for _ in range(size + 1)]
-    ways[0][0] = 1
-    for off, anode, cathode in constraints.allowed.tolist():
-        before = [row[:] for row in ways]
-        for c in range(size + 1):
-            for a in range(size + 1):
-                ways[c][a] = (
-                    off * before[c][a]
-                    + (anode * before[c][a - 1] if a else 0)
-                    + (cathode * before[c - 1][a] if c else 0)
-                )
-    least_c, most_c, least_a, most_a, least, most = constraints.limits
-    return sum(
-        ways[c][a]
-        for c in range(least_c, min(most_c, size) + 1)
-        for a in range(least_a, min(most_a, size) + 1)
-        if least <= c + a <= most
-    )
 
 
 def _walk(

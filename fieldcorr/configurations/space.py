@@ -8,9 +8,10 @@ rows are found and named without anything of length K.
 """
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -46,16 +47,39 @@ class ProductSpace:
         """Return the number of configurations K."""
         return int(self.offsets[-1])
 
+    @property
+    def count(self) -> int:
+        """The number of configurations, however large: ``len`` lists blocks."""
+        tallied = _tallied(self.allowed).items()
+        return sum(times for numbers, times in tallied if self._within(*numbers))
+
     @cached_property
     def width(self) -> int:
         """How many contacts, from the first on, choose a leaf."""
-        sizes = np.cumprod(self.allowed.sum(axis=1))
+        sizes = np.cumprod(self.allowed.sum(axis=1), dtype=np.float64)
         return max(1, int(np.searchsorted(sizes, BLOCK_LEAVES, side="right")))
 
     @property
     def blocks(self) -> int:
         """How many blocks there are at most: some may have no rows."""
         return math.prod(self.allowed[self.width :].sum(axis=1).tolist())
+
+    @property
+    def filled_blocks(self) -> int:
+        """How many blocks have rows, without a list of them."""
+        leaves = _tallied(self.allowed[: self.width])
+        return sum(
+            times
+            for (anodes, cathodes), times in _tallied(self.allowed[self.width :]).items()
+            if any(self._within(anodes + a, cathodes + c) for a, c in leaves)
+        )
+
+    def _within(self, anodes: Any, cathodes: Any) -> Any:
+        """Tell whether numbers of anodes and cathodes are within the limits."""
+        least_c, most_c, least_a, most_a, least, most = self.limits
+        valid = (anodes >= least_a) & (anodes <= most_a)
+        valid &= (cathodes >= least_c) & (cathodes <= most_c)
+        return valid & (anodes + cathodes >= least) & (anodes + cathodes <= most)
 
     @cached_property
     def leaves(self) -> NDArray[np.int8]:
@@ -68,10 +92,7 @@ class ProductSpace:
         polarity = _choices(self.allowed[self.width :])
         numbers, kind = np.unique(_numbers(polarity), axis=0, return_inverse=True)
         anodes, cathodes = (numbers[:, None] + _numbers(self.leaves)[None]).transpose(2, 0, 1)
-        least_c, most_c, least_a, most_a, least, most = self.limits
-        valid = (anodes >= least_a) & (anodes <= most_a)
-        valid &= (cathodes >= least_c) & (cathodes <= most_c)
-        valid &= (anodes + cathodes >= least) & (anodes + cathodes <= most)
+        valid = self._within(anodes, cathodes)
         kept = valid.any(axis=1)[kind]
         return Heads(polarity[kept], kind[kept], valid)
 
@@ -144,6 +165,22 @@ def _choices(allowed: NDArray[np.bool_]) -> NDArray[np.int8]:
         parts = [(rows, np.full((len(rows), 1), d)) for d in np.flatnonzero(digits)]
         rows = np.concatenate([np.concatenate(part, axis=1) for part in parts])
     return np.where(rows == 2, -1, rows).astype(np.int8)
+
+
+def _tallied(allowed: NDArray[np.bool_]) -> Counter[tuple[int, int]]:
+    """Return how many choices of digits there are with so many anodes and cathodes.
+
+    The product of one polynomial per contact, in integers of any size.
+    """
+    found = Counter({(0, 0): 1})
+    for off, anode, cathode in allowed.tolist():
+        grown: Counter[tuple[int, int]] = Counter()
+        for (a, c), times in found.items():
+            grown[a, c] += times * off
+            grown[a + 1, c] += times * anode
+            grown[a, c + 1] += times * cathode
+        found = +grown
+    return found
 
 
 def _numbers(polarity: NDArray[np.int8]) -> NDArray[np.int64]:

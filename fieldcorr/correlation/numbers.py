@@ -11,7 +11,7 @@ import numpy as np
 from fieldcorr.errors import FieldcorrError
 
 
-def real_number(value: Any, name: str, error: type[FieldcorrError]) -> float:
+def real_number(value: object, name: str, error: type[FieldcorrError]) -> float:
     """Return ``value`` as a float, or raise ``error``: None, NaN, truth values, text and lists."""
     number = np.asarray(value)
     if number.ndim or number.dtype.kind not in "iuf" or np.isnan(number):

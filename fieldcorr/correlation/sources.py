@@ -51,7 +51,7 @@ class Tally:
     """
 
     wins: NDArray[np.generic]
-    plays: NDArray[np.generic]
+    plays: NDArray[Any]
     background: NDArray[np.float64]
 
     @classmethod
@@ -405,7 +405,7 @@ def source_from_store(store: "Store", *, via: Via = "auto") -> CorrelationSource
     return RowSource(store.row, len(store), store=store)
 
 
-def _source_from_frame(frame: object) -> CorrelationSource:
+def _source_from_frame(frame: Any) -> CorrelationSource:
     """Return the source of a DataFrame of r: pandas is not needed, only what it has."""
     labels = [str(name) for name in frame.index]
     if labels != [str(name) for name in frame.columns]:
@@ -440,7 +440,7 @@ def source_from_embedding(embedding: ArrayLike) -> CorrelationSource:
 
 
 def source_from_kernel(
-    function: Callable[[NDArray[np.generic], NDArray[np.generic]], ArrayLike],
+    function: Callable[[NDArray[Any], NDArray[Any]], ArrayLike],
     features: ArrayLike,
     *,
     name: str = "kernel",
@@ -479,7 +479,7 @@ def source_from_sparse(matrix: object) -> CorrelationSource:
     )
 
 
-def _sound_csr(matrix: object) -> Any:
+def _sound_csr(matrix: Any) -> Any:
     """Return a sparse matrix as CSR; scipy's own routines crash on indices out of range."""
     try:
         if hasattr(matrix, "check_format"):  # csr, csc, bsr

@@ -6,7 +6,6 @@ any number of threads give the same bytes.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -106,7 +105,7 @@ def tiles(size: int, memory: int | None = None) -> Iterator[tuple[int, int]]:
         yield start, min(size, start + rows)
 
 
-def index_dtype(size: int) -> np.dtype[Any]:
+def index_dtype(size: int) -> np.dtype[np.generic]:
     """Return the type of column indices: int32, or int64 if K needs it."""
     return np.dtype(np.int32 if size <= 2**31 else np.int64)
 
@@ -141,10 +140,10 @@ def neighbour_fill(
     *,
     threshold: float = 0.0,
     top: int | None = None,
-    indices: NDArray[Any] | None = None,
+    indices: NDArray[np.generic] | None = None,
     data: NDArray[np.float32] | None = None,
     threads: int | None = None,
-) -> tuple[NDArray[Any], NDArray[np.float32]]:
+) -> tuple[NDArray[np.generic], NDArray[np.float32]]:
     """Second pass: the neighbours of some rows of r, ascending, without the diagonal.
 
     ``counts`` (n,) is what the first pass returned for the same arguments. Columns and r, row

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fieldcorr import _parallel
-from fieldcorr.configurations.space import ProductSpace
+from fieldcorr.configurations.space import MOST_BLOCKS, ProductSpace
 from fieldcorr.configurations.text import format_configuration
 from fieldcorr.correlation import _tree_kernels as tree
 from fieldcorr.correlation import _update_kernels as kernels
@@ -279,6 +279,8 @@ class Whole:
 class WholeTally(Tally):
     """Wins and plays (M,), float32, of members alone, in order of their rows."""
 
+    wins: NDArray[np.float32]
+    plays: NDArray[np.float32]
     members: tree.Members
 
     def __deepcopy__(self, _: dict[int, Any]) -> "WholeTally":
@@ -400,7 +402,8 @@ def _multipliers(space: ProductSpace, mode: str) -> tuple[int, int, int]:
         of_anode += states
         among += states * (space.width - 1 - contact) if digits[0] else 0
         states *= int(digits.sum())
-    patterns = len(np.unique(_floating(space))) if mode == "voltage" else 0
+    is_listed = mode == "voltage" and space.blocks <= MOST_BLOCKS
+    patterns = len(np.unique(_floating(space))) if is_listed else 0
     return patterns, of_anode, among
 
 
@@ -411,7 +414,7 @@ def _floating(space: ProductSpace) -> NDArray[np.int64]:
 
 
 def table_bytes(space: ProductSpace, mode: str) -> int:
-    """Return how many bytes the tables of a space take."""
+    """Return how many bytes the tables of a space take; about, where its blocks are too many."""
     patterns, of_anode, among = _multipliers(space, mode)
     per_block = 4 * len(space.leaves) + (8 * of_anode if mode == "voltage" else 0)
-    return len(space.heads.kind) * per_block + 8 * patterns * among
+    return space.filled_blocks * per_block + 8 * patterns * among

@@ -52,7 +52,7 @@ class BeatTheMean(EliminatingEngine):
         super().__init__(correlation, horizon=horizon, **shared)
 
     @property
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         """What a journal must keep to build the same engine again."""
         return {"delta": self.delta, "gamma": self.gamma}
 
@@ -154,7 +154,7 @@ class RUCB(Engine):
         super().__init__(correlation, horizon=horizon, **shared)
 
     @property
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         """What a journal must keep to build the same engine again."""
         return {"alpha": self.alpha, "update": self.update}
 
@@ -312,7 +312,7 @@ class SparringUCB1(Engine):
         super().__init__(correlation, horizon=horizon, **shared)
 
     @property
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         """What a journal must keep to build the same engine again."""
         return {"alpha": self.alpha}
 

@@ -5,7 +5,7 @@ Comments carry the line numbers of the paper's listings; where the default diffe
 """
 
 from collections.abc import Iterable
-from typing import Any, Self, Unpack
+from typing import Self, Unpack
 
 import numpy as np
 
@@ -68,7 +68,7 @@ class CorrDuel(EliminatingEngine):
         whitelist: Iterable[int] | None = None,
         via: Via = "auto",
         repeats: float = 0.0,
-        **choices: Any,
+        **choices: object,
     ) -> None:
         record = {} if options is None else options.record()
         self.options = DuelOptions.from_record(record | choices)
@@ -100,7 +100,7 @@ class CorrDuel(EliminatingEngine):
         return [first, *zip(arms[0::2], arms[1::2], strict=True)]
 
     @property
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         """What a journal must keep to build the same engine again."""
         return self.options.record()
 

@@ -46,7 +46,7 @@ def check_fields(meta: Meta) -> None:
             raise DuelError(f"{key} = {value!r} is not a text")
 
 
-def last_said(key: str, kept: Mapping[str, Any], events: Iterable[Event]) -> str:
+def last_said(key: str, kept: Mapping[str, object], events: Iterable[Event]) -> str:
     """Return what was said last under a name: holds from then on, "" if it was never said."""
     said = [event.meta[key] for event in events if key in event.meta]
     return str([kept.get(key, ""), *said][-1])

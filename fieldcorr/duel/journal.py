@@ -84,7 +84,7 @@ def parse_journal(data: bytes, path: Path) -> JournalContent:
     return JournalContent(header, tuple(records[1:]), torn, len(data) - len(torn), check)
 
 
-def _verified(line: bytes, number: int, before: str, path: Path) -> tuple[dict[str, Any], str]:
+def _verified(line: bytes, number: int, before: str, path: Path) -> tuple[dict[str, object], str]:
     """Return the record of one line and its check."""
     try:
         text = line.decode("utf-8")
@@ -135,7 +135,7 @@ class Journal(Closing):
         self._end = self.content.lines, self.content.check, self.content.size
 
     @classmethod
-    def create(cls, path: Path, header: Mapping[str, Any]) -> Self:
+    def create(cls, path: Path, header: Mapping[str, object]) -> Self:
         """Make a new journal with its first line; an existing file is refused, if it says anything.
 
         The journal appears under its name with its first line complete, or not at all.
@@ -183,7 +183,7 @@ class Journal(Closing):
         """Number of lines and check of the last one, which tell a journal that was cut."""
         return f"{self._end[0]} lines, check {self._end[1]}"
 
-    def append(self, record: Mapping[str, Any]) -> int:
+    def append(self, record: Mapping[str, object]) -> int:
         """Write one record and return its line number once it is on the disk.
 
         A write that fails or is interrupted closes the journal: what the file holds is then known
@@ -198,7 +198,7 @@ class Journal(Closing):
             self._add({"event": "torn", "bytes": len(torn), "text": text})
         return self._add(record)
 
-    def _add(self, record: Mapping[str, Any]) -> int:
+    def _add(self, record: Mapping[str, object]) -> int:
         before, check, size = self._end
         numbered = {"line": before + 1, "time": _now(), **record}
         data, check = _line(numbered, check, self.path)
@@ -326,7 +326,7 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _line(record: Mapping[str, Any], before: str, path: Path) -> tuple[bytes, str]:
+def _line(record: Mapping[str, object], before: str, path: Path) -> tuple[bytes, str]:
     """Return the bytes of one line, and its check over this line and the one before."""
     try:
         body = json.dumps(record, ensure_ascii=False, allow_nan=False, default=_plain)
@@ -336,7 +336,7 @@ def _line(record: Mapping[str, Any], before: str, path: Path) -> tuple[bytes, st
         raise JournalError(f"{path}: this cannot be kept: {error}") from error
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """Return a numpy number as Python's, anything else that JSON lacks as text."""
     return value.item() if hasattr(value, "item") else str(value)
 

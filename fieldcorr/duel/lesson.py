@@ -30,7 +30,7 @@ class Lesson:
     sites: NDArray[np.float64]
     evidence: NDArray[np.float64]
 
-    def record(self, source: CorrelationSource, models: Sequence[str]) -> dict[str, Any]:
+    def record(self, source: CorrelationSource, models: Sequence[str]) -> dict[str, object]:
         """Return the lesson as plain values, with the names of the arms."""
         return {
             "format": FORMAT,
@@ -64,7 +64,7 @@ class Lesson:
         return cls(pairs, sites, evidence)
 
 
-def read_lesson(path: Path) -> dict[str, Any]:
+def read_lesson(path: Path) -> dict[str, object]:
     """Read the file that ``fieldcorr duel export --what lesson`` wrote."""
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
@@ -77,7 +77,7 @@ def read_lesson(path: Path) -> dict[str, Any]:
     return record
 
 
-def _arm(text: Any, record: Mapping[str, Any], source: CorrelationSource) -> int:
+def _arm(text: object, record: Mapping[str, object], source: CorrelationSource) -> int:
     """Return the arm of a name; numbers are names only within one and the same source."""
     if not isinstance(text, str):
         raise DuelError(f"prior: {text!r} is not the name of a configuration")

@@ -106,7 +106,7 @@ class DuelOptions:
             raise DuelError(f"option {error}") from error
         return cls(**{name: record[name] for name in own if name in record}, policy=policy)
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, object]:
         """Return the options as one flat mapping of plain values, for a journal."""
         record = asdict(self)
         chain, policy = record.pop("chain"), record.pop("policy")

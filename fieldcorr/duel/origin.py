@@ -6,8 +6,6 @@ journal therefore also keeps what defines r: contacts, rules, drive, measure, an
 matrices of the lead fields. A store that agrees in all of them is the same one to a duel.
 """
 
-from typing import Any
-
 import numpy as np
 
 from fieldcorr.correlation.sources import CorrelationSource
@@ -20,7 +18,7 @@ entry. Kernels for another processor gave 1e-13, the CSF's conductivity changed 
 _MATRICES = ("gram", "admittance")
 
 
-def store_record(source: CorrelationSource, name: str) -> dict[str, Any]:
+def store_record(source: CorrelationSource, name: str) -> dict[str, object]:
     """Return what a journal keeps of the correlations; ``name`` is where the store is."""
     store = source.store
     record = {"hash": source.fingerprint(), "name": name, "arms": len(source), "via": source.via}
@@ -44,7 +42,7 @@ def store_record(source: CorrelationSource, name: str) -> dict[str, Any]:
     }
 
 
-def belongs(kept: dict[str, Any], source: CorrelationSource) -> bool:
+def belongs(kept: dict[str, object], source: CorrelationSource) -> bool:
     """Tell whether a journal that keeps this record can go on with these correlations."""
     found = store_record(source, "")
     if kept.get("neighbourhoods") not in (None, found.get("neighbourhoods")):
@@ -63,7 +61,7 @@ def _shortened(rows: list[list[float]]) -> list[list[float]]:
     return [[float(f"{x:.9g}") for x in row] for row in rows]
 
 
-def _agree(kept: Any, found: Any) -> bool:
+def _agree(kept: object, found: object) -> bool:
     try:
         one, other = np.asarray(kept, dtype=np.float64), np.asarray(found)
     except (TypeError, ValueError):

@@ -7,7 +7,6 @@ are the features of r (:mod:`fieldcorr.correlation.features`), so any source wil
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +40,7 @@ class ThompsonEngine(Engine):
     _learnt: Weights
 
     @property
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         """What a journal must keep to build the same engine again: nothing."""
         return {}
 

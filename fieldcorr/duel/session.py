@@ -55,13 +55,13 @@ class Session(Closing):
         horizon: int,
         seed: int = 0,
         algorithm: str | None = None,
-        settings: Mapping[str, Any] | None = None,
+        settings: Mapping[str, object] | None = None,
         whitelist: Iterable[int] | None = None,
         store_name: str = "",
         meta: Meta | None = None,
         via: Via = "auto",
         repeats: float = 0.0,
-        stimulation: Mapping[str, Any] | None = None,
+        stimulation: Mapping[str, object] | None = None,
     ) -> Self:
         """Begin a session in a new journal; an existing file is refused.
 
@@ -110,7 +110,7 @@ class Session(Closing):
 
 def session_header(
     engine: Engine, *, store_name: str, whitelist: list[int] | None, meta: Meta
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the first record of a journal: all that is needed to build the engine again."""
     from fieldcorr import __version__
 
@@ -165,7 +165,9 @@ def replayed(
     return engine
 
 
-def _source(correlation: Correlations, kept: Any, path: Path, via: Via | None) -> CorrelationSource:
+def _source(
+    correlation: Correlations, kept: object, path: Path, via: Via | None
+) -> CorrelationSource:
     """Return the source, read the way that the journal keeps."""
     if kept not in (None, "embedding", "matrix", "neighbours", "rules", "damped"):
         raise JournalError(f"{path}: the first line has a store read via {kept!r}")
@@ -183,7 +185,7 @@ def read_session(
     return replayed(content, correlation, Path(path), via=via), content
 
 
-def _suited(source: CorrelationSource, settings: Mapping[str, Any]) -> str:
+def _suited(source: CorrelationSource, settings: Mapping[str, object]) -> str:
     """Return the algorithm of a session for which none is named."""
     own = DuelOptions().record().keys() - {"chain"}
     paper = isinstance(source, WholeSource) or source.via == "damped" or own & settings.keys()

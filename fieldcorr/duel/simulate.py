@@ -55,7 +55,7 @@ class Player:
     algorithm: Any  # one of ENGINES, "module:factory", a factory, or an object with ask and tell
     options: DuelOptions = _DEFAULT  # for CorrDuel
     alpha: float = 0.51  # exploration of RUCB and of UCB1
-    settings: Mapping[str, Any] = field(default_factory=dict)  # keywords of any other engine
+    settings: Mapping[str, object] = field(default_factory=dict)  # keywords of any other engine
 
     def engine(self, source: CorrelationSource, *, horizon: int, seed: int) -> Any:
         """Return an engine before its first duel; an object is copied."""
@@ -66,7 +66,7 @@ class Player:
             return deepcopy(made)
         return made(source, horizon=horizon, seed=seed, **self._keywords())
 
-    def _keywords(self) -> dict[str, Any]:
+    def _keywords(self) -> dict[str, object]:
         if self.algorithm == "CorrDuel":
             return {"options": self.options, **self.settings}
         if self.algorithm in ("RUCB", "SparringUCB1"):
@@ -134,7 +134,7 @@ class Experiment:
     """The outcomes of all players, and the settings that repeat them."""
 
     outcomes: tuple[Outcome, ...]
-    settings: Mapping[str, Any]
+    settings: Mapping[str, object]
 
     def table(self) -> tuple[list[str], list[list[object]]]:
         """Return headings and rows: mean regret at some steps, and what was returned."""
@@ -308,7 +308,7 @@ def _shared(
     crew: Crew,
     campaign: "Compiled | Sessions",
     method: str,
-    arguments: Sequence[tuple[Any, ...]],
+    arguments: Sequence[tuple[object, ...]],
     report: Callable[[float], None] | None = None,
 ) -> Iterator[tuple[int, Any]]:
     """Let a crew call a method of a campaign, without what this process has made of it."""
@@ -317,7 +317,7 @@ def _shared(
     return crew.results(_call, tasks, report=report)
 
 
-def _call(blob: bytes, method: str, *arguments: Any) -> Any:
+def _call(blob: bytes, method: str, *arguments: object) -> Any:
     """Play a part of a campaign: a worker's task."""
     return getattr(_campaign(blob), method)(*arguments)
 
@@ -340,7 +340,7 @@ class Sessions:
     rater: Rater
     steps: tuple[int, ...]
     seed: int
-    observe: Callable[[Any, NDArray[np.float64]], Mapping[str, Any]] | None = None
+    observe: Callable[[Any, NDArray[np.float64]], Mapping[str, object]] | None = None
 
     def play(
         self, trials: Sequence[int], *, processes: int = 1, crew: Crew | None = None
@@ -457,10 +457,10 @@ def games(players: Sequence[Player], r: NDArray[np.float32], horizon: int) -> li
 
 def _settings(
     world: World, players: Sequence[Player], trials: int, horizon: int, rater: Rater, seed: int
-) -> dict[str, Any]:
+) -> dict[str, object]:
     from fieldcorr import __version__
 
-    settings: dict[str, Any] = {"fieldcorr": __version__, "world": world.name, "trials": trials}
+    settings: dict[str, object] = {"fieldcorr": __version__, "world": world.name, "trials": trials}
     settings |= {"horizon": horizon, "noise": rater.noise, "seed": seed}
     if not rater.plain:
         settings["rater"] = ", ".join(f"{key} = {value}" for key, value in asdict(rater).items())

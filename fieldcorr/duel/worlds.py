@@ -80,7 +80,7 @@ class Grid:
                 "must be at least 2 and positive"
             )
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         """Send another process what it needs to make the rest again."""
         return Grid, (self.side, self.length, self.amplitude)
 
@@ -140,8 +140,8 @@ class ElectrodeSpace:
                   the mean over all samples
     ============= =============================================================================
 
-    The three before need ``drive`` (K, P), what each configuration does to P places: see
-    :meth:`of_store`. ``correlation`` is what engines are given, if it is not the embedding, and
+    Target, recruitment and roots need ``drive`` (K, P), what each configuration does to P places:
+    see :meth:`of_store`. ``correlation`` is what engines are given, if it is not the embedding, and
     ``via`` how it is read if it is a store.
     """
 
@@ -154,7 +154,7 @@ class ElectrodeSpace:
     origin: "Store | None" = field(default=None, repr=False)  # what the arrays were read from
     via: Via = "auto"
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         """Send another process the path of a store, not its arrays."""
         if self.origin is None:
             return ElectrodeSpace, tuple(getattr(self, f.name) for f in fields(self))

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -134,7 +134,7 @@ class Model(ModelFile):
 
         return model_card(self)
 
-    def content(self) -> dict[str, object]:
+    def content(self) -> dict[str, Any]:
         """Return every value of the model, device included, with defaults filled in."""
         return self.model_dump(mode="json", exclude={"text", "path"})
 

@@ -117,7 +117,7 @@ def count_neighbours(rows: NDArray[np.float32], start: int, options: Options) ->
 
 
 class _Memory(threading.local):
-    """What rows of r are computed into, for each thread its own."""
+    """Buffers that rows of r are computed into, one set per thread."""
 
     def __init__(self, shape: tuple[int, int]) -> None:
         # Two in turn: one is still being written when the next is computed.
@@ -233,7 +233,7 @@ class Blocks:
         )
 
     def _make_elsewhere(self, crew: Crew, report: Progress) -> None:
-        """Let others make the blocks that no file is there for; files are read and checked later.
+        """Have workers make the blocks that have no file yet; files are read and checked later.
 
         What a worker needs is a file, too: nothing but its path goes over the network.
         """

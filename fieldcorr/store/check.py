@@ -99,7 +99,7 @@ def _check_promises(store: Store, memory: int, progress: Progress) -> list[Findi
 
 
 def _guarded(name: str, store: Store, check: Callable[[], Iterator[Finding]]) -> list[Finding]:
-    """Run a check; what refuses to be read on the way is a finding too."""
+    """Run a check; anything that cannot be read on the way is a finding too."""
     try:
         # Numbers of a forged file may overflow: what counts is the comparison in the end.
         with np.errstate(all="ignore"):
@@ -151,7 +151,7 @@ def _digest_in_file(store: Store, entry: Entry, progress: Progress) -> str:
 
 
 def _check_members(store: Store) -> Iterator[Finding]:
-    """Look for members that the format does not know, and for other encodings than declared."""
+    """Look for members and encodings that the format does not declare."""
     known = {group.path: group.encoding for group in layout.GROUPS}
     known |= {entry.path: entry.encoding for entry in layout.ENTRIES}
     present = ["/", *(entry.path for entry in store.entries)]
@@ -232,7 +232,7 @@ def _ending(code: int) -> str:
 
 
 def main() -> None:
-    """Check the store that the command line names; say progress and findings as lines of JSON."""
+    """Check the store that the command line names; print progress and findings as lines of JSON."""
     path, threads = sys.argv[1], json.loads(sys.argv[2])
     limit_memory()
     said: dict[str, int] = {}

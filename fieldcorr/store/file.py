@@ -146,7 +146,7 @@ class StoreFile(Closing):
         return self.parsed(self.text(name), f"/provenance/{name}", layout.RECORDS.get(name, {}))
 
     def parsed(self, text: str, where: str, form: object) -> Any:
-        """Return the value of a JSON text, or say that it is none of the form."""
+        """Return the value of a JSON text; raise if it is not JSON, or not of the given form."""
         try:
             value = json.loads(text)
         except (ValueError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""What a store of all configurations has for every row, made when a row is asked for."""
+"""Arrays over configurations that are not listed: rows are made when they are asked for."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from fieldcorr.errors import StoreError
 
 
 class LazyRows(Sequence[Any]):
-    """Rows 0 ... ``count`` - 1 of an array that is nowhere kept.
+    """Rows 0 ... ``count`` - 1 of an array that is never made as a whole.
 
     ``make`` turns row numbers (N,) into their values (N, ...). An int gives one row, a slice or an
     array of numbers gives several.

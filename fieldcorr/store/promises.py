@@ -138,7 +138,7 @@ def _check_mean(store: Store, rows: NDArray[np.int64]) -> Problems:
 
 
 def check_circuits(store: Store) -> Problems:
-    """Gram matrices and admittances of the companion mesh and of samples are such matrices."""
+    """Gram matrices and admittances of companion mesh and samples are symmetric and positive."""
     names = [name for name in ("gram", "admittance") if "companion" in store.families]
     for name in (f"/leadfield/companion_{name}" for name in names):
         yield from _symmetric_positive(name, store.array(name))

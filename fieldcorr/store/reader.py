@@ -90,7 +90,7 @@ class Store(StoreFile):
 
     @cached_property
     def rank(self) -> int:
-        """Number of columns R of the embedding, or that one would have."""
+        """Number of columns R of the embedding, or of the one that a listed space would have."""
         if not self.is_whole:
             return self.size("R")
         rank: int = np.linalg.matrix_rank(self.gram - self.gram.mean(axis=0), tol=1e-14)
@@ -448,7 +448,7 @@ class Store(StoreFile):
         return best, r[best]
 
     def _r_of(self, configuration: int | str) -> NDArray[np.float32]:
-        """Return r of a configuration that is no row with every row, from the Gram matrix."""
+        """Return r of every row with a configuration that is none of them, from the Gram matrix."""
         if self.record("settings")["measure"]["kind"] == "magnitude":
             raise ConfigurationError(f"{self.path}: r of |E| is known for the rows of a store only")
         if self.has_sweep:
@@ -504,7 +504,7 @@ class Store(StoreFile):
 
     @cached_property
     def info(self) -> dict[str, Any]:
-        """What a person wants to know, as plain values."""
+        """Return a summary of the store as plain values."""
         settings, solver = self.record("settings"), self.record("solver")
         return {
             "path": str(self.path),

@@ -154,7 +154,7 @@ class SweepStore:
 
     @cached_property
     def hash(self) -> str:
-        """Sha256 of all that the sweep found, but when and how long."""
+        """Sha256 of everything that the sweep found, dates and durations left out."""
         return hashlib.sha256(json.dumps(self.digests, sort_keys=True).encode()).hexdigest()
 
     @cached_property

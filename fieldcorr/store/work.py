@@ -73,7 +73,7 @@ class WorkFolder:
                     item.unlink()
 
     def publish(self) -> None:
-        """Give the finished draft its name, bring the name to the disk, and tidy up.
+        """Rename the finished draft, sync the new name to the disk, and tidy up.
 
         With ``force`` the old store is there until the new one takes its place. Without, a hard
         link is made, which fails when the name has been taken meanwhile; where links are not

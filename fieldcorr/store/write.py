@@ -198,7 +198,7 @@ def _digest_chunks(entry: Entry, piece: NDArray[np.generic], width: int) -> list
 def recut(
     parts: Iterable[tuple[NDArray[np.generic], ...]], size: int
 ) -> Iterator[tuple[NDArray[np.generic], ...]]:
-    """Cut arrays that come in parts anew, into pieces of ``size`` rows; the last may be shorter.
+    """Regroup arrays that come in parts into pieces of ``size`` rows; the last may be shorter.
 
     A part may be overwritten when the next but one is asked for: what has to wait is copied.
     """

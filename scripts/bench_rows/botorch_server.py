@@ -8,7 +8,7 @@ import sys
 import time
 
 import numpy as np
-import torch
+import torch  # type: ignore[import-not-found]
 from botorch.acquisition.preference import (  # type: ignore[import-not-found]
     AnalyticExpectedUtilityOfBestOption,
 )
@@ -37,7 +37,7 @@ class Preferences:
         self.shown += [arm for arm in (winner, loser) if arm not in self.shown]
         self.pairs.append((self.shown.index(winner), self.shown.index(loser)))
 
-    @torch.no_grad()
+    @torch.no_grad()  # type: ignore[untyped-decorator]
     def ask(self) -> tuple[int, int]:
         """Fit the model to all answers; return two arms."""
         model = PairwiseGP(self.points[self.shown], torch.tensor(self.pairs))

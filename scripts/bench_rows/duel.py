@@ -61,9 +61,9 @@ def _question_rows() -> list[Row]:
         subject = f"{QUESTIONS} answers and next questions of BayesDuel, K = {arms}, 1 thread"
         result.append(Row(subject, own, aim=1.0, budget=QUESTIONS * budget))
     peer = Task("BoTorch PairwiseGP + EUBO", "duel:botorch_question", threads=2, repeat=3)
-    one = Task("fieldcorr", "duel:questions", {"arms": 3600}, repeat=5)
-    subject = "answer and next question of BayesDuel, K = 3600, after 100 answers"
-    result.append(Row(subject, one, (peer,), 100.0, scale=QUESTIONS, long=True))
+    own = Task("fieldcorr", "duel:questions", {"arms": 3600}, repeat=5)
+    subject = f"{QUESTIONS} answers and next questions of BayesDuel, K = 3600; one of the peer"
+    result.append(Row(subject, own, (peer,), 100.0, scale=QUESTIONS, long=True))
     return result
 
 
@@ -156,7 +156,8 @@ def questions(arms: int) -> Measured:
     store = SimpleNamespace(
         embedding=points, current=points * strength, array=lead.__getitem__, hash="benchmark"
     )
-    engine = BayesDuel(EmbeddingSource(points, store=store), horizon=10_000, seed=1)
+    source = EmbeddingSource(points, store=store)  # type: ignore[arg-type]
+    engine = BayesDuel(source, horizon=10_000, seed=1)
     rng = np.random.default_rng(2)
 
     def answer(count: int) -> None:
@@ -275,7 +276,7 @@ def _environment(name: str, base: str, *packages: str) -> Path:
     if not (folder / "installed").exists():
         print(f"making {folder} with {base} ...", file=sys.stderr, flush=True)
         subprocess.run([base, "-m", "venv", "--clear", str(folder)], check=True)
-        install = [folder / "bin" / "python", "-m", "pip", "install", "-q", *packages]
+        install = [str(folder / "bin" / "python"), "-m", "pip", "install", "-q", *packages]
         subprocess.run(install, check=True)
         (folder / "installed").touch()
     return folder / "bin" / "python"

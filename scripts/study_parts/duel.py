@@ -35,6 +35,7 @@ from study_parts.duel_results import (
     CALLED,
     CORE,
     ENGINES,
+    FRESH,
     HALF,
     MEASURES,
     RESULTS,
@@ -100,6 +101,9 @@ def campaign(sessions: int) -> Iterator[Block]:
         for fold in range(5):
             for engine in both:
                 yield Block("grid", "grid", engine, "plain", 5 * first + BLOCK * fold)
+        if turn % 2 == 0:
+            for world, engine in product(WORLDS, both):
+                yield Block("fresh", world, engine, "plain", FRESH + first // 2)
 
 
 def _about_raters(first: int, engines: tuple[str, ...]) -> Iterator[Block]:
@@ -116,7 +120,7 @@ def _about_raters(first: int, engines: tuple[str, ...]) -> Iterator[Block]:
 def play_block(block: Block) -> Block:
     """Play the sessions of a block and write their rows, whole or not at all."""
     trials = range(block.first, block.first + BLOCK)
-    steps = STEPS if block.part == "regret" else HALF
+    steps = STEPS if block.part in ("regret", "fresh") else HALF
     world, rater = _world(block.world, block.measure), RATERS[block.rater]
     player = next((p for p in BASELINES if p.algorithm == block.engine), None)
     player = player or Player(block.engine, block.engine)

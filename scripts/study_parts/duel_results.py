@@ -20,7 +20,7 @@ MEASURES = ("potential", "field", "activating")
 STOP = (0.9, 0.1)
 CALLED = 40
 FRESH = 400
-"""Sessions from this one on were played by no engine before its rules were settled."""
+"""Sessions from this one on were played by nobody before the rules of all engines were settled."""
 
 
 Group = tuple[str, str, str, str]
@@ -57,20 +57,15 @@ def table(heading: list[str], lines: list[list[str]]) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def regret_table(
-    part: str, column: str, steps: tuple[int, ...], sessions: range = range(1_000_000)
-) -> str:
+def regret_table(part: str, column: str, steps: tuple[int, ...]) -> str:
     """Return regret at some steps, one line per world, engine, and rater or measure."""
     lines = []
     case = {"robust": 2, "measure": 3}.get(part)
-    for group, found in sorted(rows_of(part).items(), key=_order):
-        rows = [row for row in found if int(row["trial"]) in sessions]
-        count = len({row["trial"] for row in rows})
-        if not count:
-            continue
+    for group, rows in sorted(rows_of(part).items(), key=_order):
         beside = [] if case is None else [group[case].replace("-", " ")]
         figures = [text(figure(rows, column, t)) for t in steps]
-        lines.append([group[0], *beside, group[1], str(count), *figures])
+        count = str(len({row["trial"] for row in rows}))
+        lines.append([group[0], *beside, group[1], count, *figures])
     heading = ["world", *([] if case is None else ["case"]), "engine", "sessions"]
     return table([*heading, *(f"T = {t}" for t in steps)], lines)
 
@@ -131,9 +126,9 @@ def called_table() -> str:
 
 
 TABLES: dict[str, Callable[[], str]] = {
-    "regret": lambda: regret_table("regret", "regret", STEPS, range(FRESH)),
-    "eps": lambda: regret_table("regret", "eps", STEPS, range(FRESH)),
-    "fresh": lambda: regret_table("regret", "regret", STEPS, range(FRESH, 2 * FRESH)),
+    "regret": lambda: regret_table("regret", "regret", STEPS),
+    "eps": lambda: regret_table("regret", "eps", STEPS),
+    "fresh": lambda: regret_table("fresh", "regret", STEPS),
     "calibration": calibration_table,
     "robust": lambda: regret_table("robust", "regret", HALF),
     "raters": called_table,

@@ -9,7 +9,7 @@ the model as it is. ``time`` compares a sample that reuses mesh and pattern with
 
 import argparse
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -90,8 +90,6 @@ contact = { length_mm = 3.0, width_mm = 2.0 }
     for row in range(4)
 )
 
-HALF, MORE = 0.5, 1.5
-TISSUES = ("csf", "bone", "white", "grey", "fat", "dura", "muscle")
 CONTACT_M2 = 6e-6
 CHANGES: Mapping[str, Mapping[str, Any]] = {
     "fat 0.04 to 0.25 S/m": {"tissues.fat.conductivity_S_per_m": 0.25},
@@ -160,7 +158,8 @@ def _solved(model: Model, sizes: MeshSizes) -> tuple[Floats, Floats]:
         lead = compute_lead_field(model, mesh)
         found = {"gram": lead.gram, "admittance": lead.admittance}
         kept.save(key, found)
-    return found["gram"], found["admittance"]
+    gram, admittance = (np.asarray(found[name], np.float64) for name in ("gram", "admittance"))
+    return gram, admittance
 
 
 def _covered(three: Ensemble) -> tuple[float, float]:
@@ -229,9 +228,9 @@ def inputs() -> None:
     sweep, cache = load_sweep(), Cache(CACHE)
     CACHE.mkdir(parents=True, exist_ok=True)
     scaled = {
-        f"{tissue} x {factor:g}": _scaled(sweep.model, tissue, factor)
-        for tissue in TISSUES
-        for factor in (HALF, MORE)
+        f"{name} x {factor:g}": {key: factor * value}
+        for name, key, value in _conductivities(sweep.model)
+        for factor in (0.5, 1.5)
     }
     polarity = enumerate_configurations(sweep.model.rules, contacts_of(sweep.model))
     own = circuit_of(sweep, sweep.model, sample_mesh(sweep, sweep.model, cache))
@@ -248,11 +247,13 @@ def inputs() -> None:
     print(table(["changed", *(f"{m}: {w}" for m in ("voltage", "current") for w in each)], lines))
 
 
-def _scaled(model: Model, tissue: str, factor: float) -> dict[str, float]:
-    """Return all conductivities of a tissue, scaled."""
-    values = model.content()["tissues"][tissue].items()
-    known = {key: value for key, value in values if key.startswith("conductivity_") and value}
-    return {f"tissues.{tissue}.{key}": factor * value for key, value in known.items()}
+def _conductivities(model: Model) -> Iterator[tuple[str, str, float]]:
+    """Yield name, key and value of every conductivity of a model's tissues."""
+    for tissue, values in model.tissues.items():
+        for way in ("", "along_", "across_"):
+            key = f"conductivity_{way}S_per_m"
+            if value := getattr(values, key):
+                yield f"{tissue} {way.strip('_')}".strip(), f"tissues.{tissue}.{key}", value
 
 
 def _moved(two: Ensemble) -> list[str]:
@@ -278,35 +279,38 @@ def sweep_table(path: Path) -> None:
         ["bipoles of contact 0, mean", f"{min(ohm):.1f} to {max(ohm):.1f} k\N{OHM SIGN}"],
     ]
     for key, value in vars(summarise(sweep)).items():
-        lines.append([WORDS[key], f"{value:.0%}" if "kept" in key else f"{value:.3f}"])
+        lines.append([WORDS[key], f"{100 * value:.0f} %" if "kept" in key else f"{value:.3f}"])
     shares = variance_shares(sweep).items()
     lines += [[f"`{key}`", f"{100 * share:.1f} % of the variance"] for key, share in shares]
     print(table(["what", "value"], lines))
 
 
-def sessions(sure: Path, nominal: Path, *, trials: int, engine: str, plot: Path | None) -> None:
-    """Print the regret of an engine by what it knows, while the truth is a sample of the sweep."""
+def sessions(
+    sure: Path, nominal: Path, *, trials: int, engines: Sequence[str], plot: Path | None
+) -> None:
+    """Print the regret of engines by what they know, while the truth is a sample of the sweep."""
+    played: dict[tuple[str, str], Outcome] = {}
     with open_store(sure) as mean, open_store(nominal) as own:
         if not np.array_equal(mean.polarity, own.polarity):
             raise SystemExit(f"{sure} and {nominal} have other configurations")
-        worlds: dict[str, dict[str, Any]] = {
+        known: dict[str, dict[str, Any]] = {
             "the model as it is": {"correlation": own},
             "the mean": {},
             "the mean less its spread": {"via": "damped"},
             "the mean, all r smaller alike": {"correlation": _less(mean)},
         }
-        if engine != "CorrDuel":
-            worlds = dict(list(worlds.items())[:2])  # r enters by its embedding
-        played, lines = {}, []
-        for knows, options in worlds.items():
-            world = ElectrodeSpace.of_store(mean, "sample", **options)
-            player = Player(engine, engine)
-            done = simulate(world, [player], trials=trials, horizon=max(STEPS), seed=1)
-            (played[knows],) = done.outcomes
-            lines.append([knows, *_regrets(played[knows])])
-    print(table([f"{engine} knows", *(f"T = {step}" for step in STEPS)], lines))
+        for engine in engines:
+            # Other engines than CorrDuel take r by its embedding: it cannot be damped.
+            for knows, options in list(known.items())[: None if engine == "CorrDuel" else 2]:
+                world = ElectrodeSpace.of_store(mean, "sample", **options)
+                player = Player(engine, engine)
+                done = simulate(world, [player], trials=trials, horizon=max(STEPS), seed=1)
+                (played[engine, knows],) = done.outcomes
+        count = len(mean)
+    lines = [[*who, *_regrets(done)] for who, done in played.items()]
+    print(table(["engine", "knows", *(f"T = {step}" for step in STEPS)], lines))
     if plot is not None:
-        _draw(played, len(mean.polarity), trials).savefig(plot, dpi=110)
+        _draw(played, count, trials).savefig(plot, dpi=110)
 
 
 def _less(store: Store) -> CorrelationSource:
@@ -336,23 +340,26 @@ def _error(values: Floats) -> float:
     return float(values.std(ddof=1) / np.sqrt(len(values)))
 
 
-def _draw(played: Mapping[str, Outcome], count: int, trials: int) -> Any:
-    """Return a picture of the regret of the arm returned, with standard errors."""
+def _draw(played: Mapping[tuple[str, str], Outcome], count: int, trials: int) -> Any:
+    """Return a panel per engine: regret of the arm returned, with standard errors."""
+    engines = list(dict.fromkeys(engine for engine, _ in played))
+    knowledge = list(dict.fromkeys(knows for _, knows in played))
     figure = new_figure((WIDTH, 3.6))
-    ax = figure.subplots()
-    for k, (knows, done) in enumerate(played.items()):
+    panels = np.atleast_1d(figure.subplots(1, len(engines), sharey=True))
+    for (engine, knows), done in played.items():
         regret = done.regret[:, [done.checkpoints.index(step) for step in STEPS]]
         errors = [_error(column) for column in regret.T]
-        ax.errorbar(STEPS, regret.mean(axis=0), errors, label=knows, capsize=2, **series(k))
-    ax.set_xscale("log")
-    ax.set_xticks(STEPS, [str(step) for step in STEPS])
-    ax.minorticks_off()
-    ax.set_ylim(bottom=0.0)
-    ax.legend(frameon=False, fontsize=SMALL, title="the engine knows", title_fontsize=SMALL)
-    title = (
-        f"the truth is a sample: {count} configurations, {trials} sessions, \u00b1 standard error"
-    )
-    return finish(ax, title, "answers", "regret of the arm returned")
+        ax, look = panels[engines.index(engine)], series(knowledge.index(knows))
+        ax.errorbar(STEPS, regret.mean(axis=0), errors, label=knows, capsize=2, **look)
+    for engine, ax in zip(engines, panels, strict=True):
+        ax.set_xscale("log")
+        ax.set_xticks(STEPS, [str(step) for step in STEPS])
+        ax.minorticks_off()
+        ax.set_ylim(bottom=0.0)
+        finish(ax, f"{engine}, {count} configurations", f"answers; {trials} sessions", "")
+    panels[0].set_ylabel("regret of the arm returned")
+    panels[0].legend(frameon=False, fontsize=SMALL, title="it knows", title_fontsize=SMALL)
+    return figure
 
 
 def main() -> None:
@@ -363,7 +370,7 @@ def main() -> None:
     parser.add_argument("files", nargs="*", type=Path, help="stores, or the sweep")
     parser.add_argument("--only", default="", help="geometries whose names begin so")
     parser.add_argument("--trials", type=int, default=400)
-    parser.add_argument("--engine", default="CorrDuel")
+    parser.add_argument("--engine", nargs="*", default=["CorrDuel", "BayesDuel"])
     parser.add_argument("--plot", type=Path, help="picture of the sessions")
     options = parser.parse_args()
     if options.part == "coverage":
@@ -379,8 +386,9 @@ def main() -> None:
     elif len(options.files) != 2:
         parser.error("sessions needs the store of a sweep, and that of the model as it is")
     else:
-        how = {"trials": options.trials, "engine": options.engine, "plot": options.plot}
-        sessions(*options.files, **how)
+        sure, nominal = options.files
+        how = {"trials": options.trials, "engines": options.engine, "plot": options.plot}
+        sessions(sure, nominal, **how)
 
 
 if __name__ == "__main__":

@@ -39,6 +39,7 @@ same_fixture = settings(
 def test_a_space_lists_what_the_rules_leave_in_order(case: Case) -> None:
     space, rows = case.space, np.arange(len(case.polarity))
     assert len(space) == len(rows)
+    assert space.filled_blocks == len(space.heads.kind)
     np.testing.assert_array_equal(space.polarity(rows), case.polarity)
     np.testing.assert_array_equal(space.rows(case.polarity), rows)
 

@@ -297,7 +297,7 @@ def test_the_same_reading_twice_counts_twice(swept: SweepStore) -> None:
 # -- the command line -----------------------------------------------------------------------------
 
 
-def fieldcorr(*arguments: str | Path) -> Result:
+def fieldcorr(*arguments: object) -> Result:
     return CliRunner().invoke(build_app(), list(map(str, arguments)))
 
 
