@@ -73,9 +73,9 @@ export function drawArray(store, pattern, frame, other = null) {
       if (pattern[e]) parts.push(label(SIGNS[pattern[e]], 0.3 * across, (1.1 * across) / size));
       return;
     }
-    const stacked = along > 2.4 * size;
+    const stacked = along > 2.2 * size;
     if (!pattern[e]) parts.push(label(store.names[e], 0.36 * size, 1));
-    else if (!stacked) parts.push(label(store.names[e] + SIGNS[pattern[e]], 0.36 * size, 0.9));
+    else if (!stacked) parts.push(label(store.names[e] + SIGNS[pattern[e]], 0.36 * size, Math.min(0.9, (1.5 * across) / size / (store.names[e].length + 1))));
     else parts.push(label(store.names[e], -0.25 * size, 1), label(SIGNS[pattern[e]], 0.95 * size, 1.3));
   });
   const title = `${words(store, pattern)}, seen from behind, rostral up`;

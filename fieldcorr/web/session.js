@@ -69,7 +69,8 @@ function parameters() {
 
 // A text that was recorded has left its field; one that was not stays there.
 async function sayOnce(name, ...words) {
-  if (await say(...words)) part[name].value = "";
+  const before = part[name].value;
+  if ((await say(...words)) && part[name].value === before) part[name].value = "";
 }
 
 // What takes something back says who and why.

@@ -103,16 +103,19 @@ def test_a_wrong_text_is_told(page: Any) -> None:
 
 
 def test_sections_change_with_what_is_shown(page: Any) -> None:
-    canvas = page.locator(".axial-part canvas.section")
-    seen = {canvas.evaluate("canvas => canvas.toDataURL()")}
+    picture = "document.querySelector('.axial-part canvas.section').toDataURL()"
+    seen = [page.evaluate(picture)]
+
+    def drawn_anew() -> None:
+        page.wait_for_function(f"seen => !seen.includes({picture})", arg=seen)
+        seen.append(page.evaluate(picture))
+
     for kind in ("|E|", "Activating function"):
         page.get_by_label(kind, exact=True).check()
-        page.wait_for_timeout(300)
-        seen.add(canvas.evaluate("canvas => canvas.toDataURL()"))
-    page.get_by_label("Axial", exact=False).first.fill("0")
-    page.wait_for_timeout(300)
-    seen.add(canvas.evaluate("canvas => canvas.toDataURL()"))
-    assert len(seen) == 4
+        drawn_anew()
+    slider = page.get_by_label("Axial", exact=False).first
+    slider.fill("1" if slider.input_value() == "0" else "0")
+    drawn_anew()
 
 
 def test_the_table_is_searched_and_sorted(page: Any, store: Store) -> None:
