@@ -12,12 +12,9 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Self
+from typing import Any, BinaryIO, Self
 
 from fieldcorr.errors import FieldcorrError
-
-if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer, WriteableBuffer
 
 _REASONS = {
     errno.ENOSPC: "the disk is full",
@@ -166,7 +163,7 @@ class QuietFile(io.FileIO):
         super().__init__(path, "x+")
         self.error: OSError | None = None
 
-    def write(self, data: "ReadableBuffer") -> int:
+    def write(self, data: Any) -> int:
         """Write all bytes at the position."""
         view = memoryview(data).cast("B")
         end = self.tell() + len(view)
@@ -178,7 +175,7 @@ class QuietFile(io.FileIO):
         self.seek(end)
         return memoryview(data).nbytes
 
-    def readinto(self, buffer: "WriteableBuffer") -> int:
+    def readinto(self, buffer: Any) -> int:
         """Fill a buffer from the position on; what could not be written reads as zeros."""
         view = memoryview(buffer).cast("B")
         read = super().readinto(view) or 0

@@ -443,7 +443,7 @@ def _relative(store: Path, journal: Path) -> str:
         return target
 
 
-def _status_record(engine: Engine, content: JournalContent, *, running: bool) -> dict[str, Any]:
+def _status_record(engine: Engine, content: JournalContent, *, running: bool) -> dict[str, object]:
     from fieldcorr.duel.export import rater_row
 
     return {
@@ -491,7 +491,7 @@ def _whitelist(path: Path, store: Store) -> list[int]:
     return [store.index_of(line) for line in lines if line and not line.startswith("#")]
 
 
-def _stimulation(path: Path, store: Store) -> dict[str, Any]:
+def _stimulation(path: Path, store: Store) -> dict[str, object]:
     """Read the stimulator of a session, checked as that of a model."""
     from fieldcorr.model.load import load_stimulation
     from fieldcorr.stimulation import check_impedances
@@ -535,12 +535,12 @@ def _open_text(path: Path) -> TextIO:
         raise DuelError(f"{path}: cannot be read: {error.strerror}") from error
 
 
-def parse_pairs(texts: Sequence[str] | None, **others: Any) -> dict[str, Any]:
+def parse_pairs(texts: Sequence[str] | None, **others: object) -> dict[str, Any]:
     """Read KEY=VALUE words; numbers, true and false are what they look like.
 
     ``others`` that are not None are added, and win.
     """
-    pairs: dict[str, Any] = {}
+    pairs: dict[str, object] = {}
     for text in texts or []:
         key, equals, value = text.partition("=")
         if not equals:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from fieldcorr.correlation.features import models_of
 from fieldcorr.correlation.numbers import real_number, whole_number
+from fieldcorr.correlation.sources import Correlations
 from fieldcorr.correlation.whole import WholeSource
 from fieldcorr.duel import _bayes_kernels as kernels
 from fieldcorr.duel.arms import Arms, arms_of
@@ -129,7 +130,7 @@ class Belief:
             raters=[*self.raters],
         )
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> "Belief":
+    def __deepcopy__(self, memo: dict[int, object]) -> "Belief":
         return self.copy()
 
 
@@ -166,14 +167,14 @@ class BayesDuel(Engine):
 
     def __init__(
         self,
-        correlation: Any,
+        correlation: Correlations,
         *,
         horizon: int,
         level: float = 0.9,
         stop: Iterable[float] | None = None,
         forgetting: float = 0.0,
         chain: bool = False,
-        prior: Mapping[str, Any] | None = None,
+        prior: Mapping[str, object] | None = None,
         prior_weight: float = 1.0,
         **shared: Unpack[Shared],
     ) -> None:
@@ -198,7 +199,7 @@ class BayesDuel(Engine):
             )
 
     @property
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         """What a journal must keep to build the same engine again."""
         return {
             "level": self.level,
@@ -392,7 +393,9 @@ class BayesDuel(Engine):
             kernels.foresee(self._arms.table, *seen, *pairs[-1], kind, posterior.mean,
                             posterior.root, _GRID, belief.grid[rater, m])  # fmt: skip
         numbers = self._rater_numbers()
-        for (posterior, seen), who in zip(bank, numbers[:, belief.who], strict=True):
+        # Contiguous for one answer and for many: the kernel is compiled once.
+        given = numbers.take(belief.who, axis=1)
+        for (posterior, seen), who in zip(bank, given, strict=True):
             posterior.sites = np.concatenate((posterior.sites, np.zeros((1, 2))))
             answers = pairs, belief.kinds, who, keep, posterior.sites
             for begin, several in ((count - 1, 1), (belief.turn, min(again, count))):
@@ -605,7 +608,7 @@ def _normalised(logs: Float64s) -> Float64s:
     return np.asarray(weight / weight.sum(axis=-1, keepdims=True))
 
 
-def _part(value: Any, name: str, most: float = 1.0) -> float:
+def _part(value: object, name: str, most: float = 1.0) -> float:
     number = real_number(value, name, DuelError)
     if not 0.0 < number < most:
         raise DuelError(f"{name}: {value!r} is not between 0 and {most:g} (both excluded)")

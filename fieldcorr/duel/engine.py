@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldcorr.correlation.numbers import real_number, whole_number
-from fieldcorr.correlation.sources import CorrelationSource, Tally, Via, as_source
+from fieldcorr.correlation.sources import Correlations, CorrelationSource, Tally, Via, as_source
 from fieldcorr.correlation.whole import WholeSource, WholeTally
 from fieldcorr.duel import _kernels
 from fieldcorr.duel.events import (
@@ -75,7 +75,7 @@ class Course:
 
     terms: Terms
     active: NDArray[np.bool_]
-    learnt: Any
+    learnt: object
     events: int = 0
     duels: int = 0
     step: int = 0
@@ -148,7 +148,7 @@ class Engine(ABC):
 
     def __init__(
         self,
-        correlation: Any,
+        correlation: Correlations,
         *,
         horizon: int,
         seed: int = 0,

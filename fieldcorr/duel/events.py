@@ -116,9 +116,9 @@ def arm_number(arm: SupportsIndex) -> int:
     raise DuelError(f"arm {arm!r} is not a whole number")
 
 
-def event_record(event: Event) -> dict[str, Any]:
+def event_record(event: Event) -> dict[str, object]:
     """Return the event as a flat dictionary with only the keys that say something."""
-    record: dict[str, Any] = {"event": event.kind}
+    record: dict[str, object] = {"event": event.kind}
     if event.kind == "duel":
         record |= {"left": event.arms[0], "right": event.arms[1], "answer": event.answer}
         record |= {"asked": event.asked}

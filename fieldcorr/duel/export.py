@@ -154,7 +154,7 @@ def _outcome(answer: str | None, *, tie: bool) -> str:
 
 def counting_records(content: JournalContent) -> list[dict[str, Any]]:
     """Return the records that were not undone; the same rule as the engine's."""
-    counting: list[dict[str, Any]] = []
+    counting: list[dict[str, object]] = []
     for record in content.records:
         if record["event"] == "undo":
             last = max(i for i, kept in enumerate(counting) if kept["event"] != "note")

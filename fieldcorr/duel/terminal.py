@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any, Literal, TextIO
+from typing import TYPE_CHECKING, Literal, TextIO
 
 from fieldcorr.configurations.text import format_configuration
 from fieldcorr.duel.commands import Actions, help_text, parse_command
@@ -223,7 +223,7 @@ class JsonFront:
         top = [asdict(row) | {"text": engine.source.label(row.arm)} for row in ranked[:TOP]]
         self._say("end", done=engine.done, progress=asdict(engine.progress), top=top)
 
-    def _say(self, kind: str, **content: Any) -> None:
+    def _say(self, kind: str, **content: object) -> None:
         self._write(json.dumps({"type": kind, **content}) + "\n")
 
 
@@ -243,7 +243,7 @@ def progress_line(engine: Engine) -> str:
     return "; ".join(parts + [f"{count} {name}" for name, count in counts.items() if count])
 
 
-def settings_text(settings: Mapping[str, Any]) -> str:
+def settings_text(settings: Mapping[str, object]) -> str:
     """Return settings in one line; what would fill pages is only said to be there."""
     short = {key: "given" if isinstance(value, dict) else value for key, value in settings.items()}
     return ", ".join(f"{key} {value}" for key, value in short.items() if value is not None)

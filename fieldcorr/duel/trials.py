@@ -87,7 +87,7 @@ def play(
     seed: int,
     checkpoints: Iterable[int],
     other: NDArray[np.float64] | None = None,
-    observe: Callable[[Any, NDArray[np.float64]], Mapping[str, Any]] | None = None,
+    observe: Callable[[Any, NDArray[np.float64]], Mapping[str, object]] | None = None,
 ) -> Trial:
     """Let a simulated person answer an engine until the last checkpoint.
 
@@ -131,7 +131,7 @@ def _tell(engine: Any, i: int, j: int, answer: Answer, seed: int, step: int) -> 
         engine.tell(*((i, j) if answer == "left" else (j, i)))
 
 
-def _standing(engine: Any, utility: NDArray[np.float64], best: int, noise: float) -> Row:
+def _standing(engine: object, utility: NDArray[np.float64], best: int, noise: float) -> Row:
     """Return what the engine would return now: NaN for what it does not tell."""
     nan = math.nan
     arm = getattr(engine, "best", None)

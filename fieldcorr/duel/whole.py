@@ -126,7 +126,7 @@ class WholeArms:
         return np.asarray(space.offsets[block] + ranks)
 
     def _by_chunk(
-        self, kernel: Callable[..., None], shape: tuple[int, ...], *arguments: Any
+        self, kernel: Callable[..., None], shape: tuple[int, ...], *arguments: object
     ) -> NDArray[np.float32]:
         chunks = -(-len(self.tally.wins) // kernels.CHUNK)
         out = np.empty((chunks, *shape), dtype=np.float32)

@@ -3,12 +3,9 @@
 import re
 from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
-
-if TYPE_CHECKING:
-    from pydantic_core import ErrorDetails
 
 _WORDS = {
     "float_type": "must be a number",
@@ -31,8 +28,8 @@ _ORDER = {"extra_forbidden": 0, "missing": 2}
 def validation_message(error: ValidationError, table: type[BaseModel]) -> str:
     """Return the first mistake in one line, and how many more there are."""
     details = sorted(error.errors(), key=lambda d: _ORDER.get(d["type"], 1))
-    message = _one(details[0], table)
-    others = {_key(d["loc"]) for d in details[1:] if not _explained(d, message)}
+    message = _one(dict(details[0]), table)
+    others = {_key(d["loc"]) for d in details[1:] if not _explained(dict(d), message)}
     return f"{message} (and {len(others)} more)" if others else message
 
 
@@ -48,12 +45,12 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f'; did you mean "{match}"?' if match else ""
 
 
-def _explained(detail: "ErrorDetails", message: str) -> bool:
+def _explained(detail: dict[str, Any], message: str) -> bool:
     """Tell whether a missing key is the one that ``message`` suggests already."""
     return detail["type"] == "missing" and message.endswith(f'"{detail["loc"][-1]}"?')
 
 
-def _one(detail: "ErrorDetails", table: type[BaseModel]) -> str:
+def _one(detail: dict[str, Any], table: type[BaseModel]) -> str:
     location = detail["loc"]
     key = _key(location)
     if detail["type"] == "extra_forbidden":
@@ -75,7 +72,7 @@ def _joined(key: str, reason: str, table: type[BaseModel] | None) -> str:
     return f"{key}.{reason}" if table and first in table.model_fields else f"{key}: {reason}"
 
 
-def _reason(detail: "ErrorDetails") -> str:
+def _reason(detail: dict[str, Any]) -> str:
     if detail["type"] in _WORDS:
         return _WORDS[detail["type"]]
     message = str(detail["msg"]).removeprefix("Input should be ")

@@ -213,7 +213,7 @@ def _draw_case(ax: Axes, sign: int) -> None:
     ax.set_ylim(z - 6.0, None)
 
 
-def _add_outline(ax: Axes, outline: FloatArray, **style: Any) -> None:
+def _add_outline(ax: Axes, outline: FloatArray, **style: object) -> None:
     from matplotlib.patches import Polygon
 
     ax.add_patch(Polygon(outline, closed=True, **style))

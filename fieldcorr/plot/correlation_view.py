@@ -205,7 +205,7 @@ def embedding(
     source: "Store | ArrayLike",
     *,
     reference: int | str | None = None,
-    marked: Sequence[int] | NDArray[np.integer[Any]] = (),
+    marked: Sequence[int] | NDArray[np.integer] = (),
     axes: tuple[int, int] = (0, 1),
     ax: Axes | None = None,
 ) -> Figure:
@@ -365,7 +365,7 @@ def _size(source: "Store | ArrayLike") -> int:
     return len(r)
 
 
-def _rows_of(source: "Store | ArrayLike", rows: NDArray[np.int64]) -> NDArray[Any]:
+def _rows_of(source: "Store | ArrayLike", rows: NDArray[np.int64]) -> NDArray[np.generic]:
     """Return rows of r, (m, K)."""
     if is_store(source):
         return np.stack([source.row(int(row)) for row in rows])

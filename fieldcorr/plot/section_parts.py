@@ -172,7 +172,7 @@ def joined(segments: FloatArray) -> list[FloatArray]:
 
 
 def _walk(
-    first: int, pairs: NDArray[Any], at_node: dict[int, list[int]], unused: dict[int, None]
+    first: int, pairs: NDArray[np.generic], at_node: dict[int, list[int]], unused: dict[int, None]
 ) -> list[int]:
     """Follow segments from one to the next, taking them from ``unused``; return the nodes."""
     del unused[first]

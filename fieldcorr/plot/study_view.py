@@ -28,7 +28,7 @@ _LABELS = {"median": "median", "p99": "99th percentile", "maximum": "largest"}
 
 
 def mesh_study(
-    study: Mapping[str, Any] | str | Path,
+    study: Mapping[str, object] | str | Path,
     *,
     drive: str = "voltage",
     ax: Axes | None = None,

@@ -55,7 +55,7 @@ TISSUES = {
 }
 """Colours of tissues in drawings of the anatomy; light, so that lines and letters are read."""
 METAL = "#5f6b76"
-PLATE: dict[str, Any] = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none"}
+PLATE: dict[str, object] = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none"}
 """What lies below letters, so that no line crosses them."""
 WIDTH = 7.0
 """Width of a full figure in inches: that of a notebook."""
@@ -87,7 +87,7 @@ def root_figure(figure: Figure | SubFigure) -> Figure:
     return figure
 
 
-def symmetric_limit(values: NDArray[Any], *, share: float = 100.0) -> float:
+def symmetric_limit(values: NDArray[np.generic], *, share: float = 100.0) -> float:
     """Return the ``share``-th percentile of |values|, NaN left out; 1 when all are 0 or NaN."""
     sizes = np.abs(values[np.isfinite(values)])
     limit = float(np.percentile(sizes, share)) if sizes.size else 0.0

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -88,7 +89,7 @@ class Sweep:
         """The varied keys, in the order of every axis D."""
         return tuple(self.vary)
 
-    def content(self) -> dict[str, Any]:
+    def content(self) -> dict[str, object]:
         """Return all that decides the samples, as plain values."""
         return {
             "model": self.model.content(),
@@ -100,16 +101,16 @@ class Sweep:
         """sha256 of what the sweep and its model say; comments and layout do not count."""
         return hashlib.sha256(json.dumps(self.content(), sort_keys=True).encode()).hexdigest()
 
-    def changes(self, u: Any) -> dict[str, Any]:
+    def changes(self, u: Iterable[float]) -> dict[str, object]:
         """Return the varied values by key at a point u (D,) of the unit cube."""
         return {key: law.at(float(x)) for (key, law), x in zip(self.vary.items(), u, strict=True)}
 
-    def sample_model(self, u: Any) -> Model:
+    def sample_model(self, u: Iterable[float]) -> Model:
         """Return the model at a point u (D,) of the unit cube; a ModelError if it cannot be."""
         return self.model.replace({**self.file.set, **self.changes(u)})
 
 
-def load_sweep(path_or_name: str | os.PathLike[str] = DEFAULT_SWEEP, **changes: Any) -> Sweep:
+def load_sweep(path_or_name: str | os.PathLike[str] = DEFAULT_SWEEP, **changes: object) -> Sweep:
     """Read and check a sweep file: a path, or "default" for the bundled one.
 
     ``changes`` replace top-level keys of the file, such as ``samples``. Whatever is wrong is a

@@ -131,8 +131,8 @@ def _key(sweep: Sweep, number: int) -> str:
 
 def _content(
     sweep: Sweep, nominal: SolvedSample, samples: list[SolvedSample], *, dropped: int
-) -> dict[str, Any]:
-    def dumped(value: Any) -> str:
+) -> dict[str, object]:
+    def dumped(value: object) -> str:
         return json.dumps(value, sort_keys=True)
 
     given_up = sum(len(sample.record["failures"]) for sample in samples) + dropped

@@ -40,7 +40,7 @@ class SolvedSample:
     point: NDArray[np.float64]
     record: Mapping[str, Any]
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, NDArray[np.generic]]:
         """Return all of it as arrays, for a file."""
         record = np.array(json.dumps(self.record, sort_keys=True))
         return {

@@ -5,7 +5,7 @@ Gram matrix and resistance are small and give currents, impedance and r of any p
 """
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,7 @@ NEAREST = 8
 """Neighbours kept per configuration where r is not linear, so that a page cannot compute it."""
 
 
-def page_data(store: "Store", stimulation: Stimulation | None = None) -> dict[str, Any]:
+def page_data(store: "Store", stimulation: Stimulation | None = None) -> dict[str, object]:
     """Return what every page draws from; a session may have a stimulator of its own."""
     settings, layout = store.record("settings"), layout_of(store)
     rows = spread_rows(len(store), WHOLE_ROWS if store.is_whole else MOST_ROWS)
@@ -63,7 +63,7 @@ def resistance(admittance: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(np.linalg.pinv(closed, hermitian=True), dtype=np.float64)
 
 
-def stimulation_record(stimulation: Stimulation | None) -> dict[str, Any] | None:
+def stimulation_record(stimulation: Stimulation | None) -> dict[str, object] | None:
     """Return a stimulator as plain values; a contact whose area has no end has none."""
     if stimulation is None:
         return None
@@ -76,7 +76,7 @@ def stimulation_record(stimulation: Stimulation | None) -> dict[str, Any] | None
     }
 
 
-def heat_data(store: "Store") -> dict[str, Any]:
+def heat_data(store: "Store") -> dict[str, object]:
     """Return r of evenly spread configurations, in an order that shows its blocks."""
     rows = spread_rows(len(store), HEAT_ROWS)
     if store.is_whole:  # a row of r would be as long as the store
@@ -92,7 +92,7 @@ def heat_data(store: "Store") -> dict[str, Any]:
     }
 
 
-def _nearest(store: "Store", rows: NDArray[np.int64]) -> dict[str, Any] | None:
+def _nearest(store: "Store", rows: NDArray[np.int64]) -> dict[str, object] | None:
     """Return the nearest of every row where a page cannot compute r, else None."""
     if store.record("settings")["measure"]["kind"] != "magnitude":
         return None

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 Packed = dict[str, Any]
 
 
-def pack_integers(values: NDArray[Any]) -> Packed:
+def pack_integers(values: NDArray[np.generic]) -> Packed:
     """Pack whole numbers of 32 bits; negative ones are folded in between: 0, -1, 1, -2, ..."""
     numbers = np.asarray(values).astype(np.int64)
     folded = np.where(numbers < 0, -2 * numbers - 1, 2 * numbers).astype("<u4").ravel()

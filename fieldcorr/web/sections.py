@@ -86,7 +86,7 @@ def _record(
     at: float,
     window: tuple[FloatArray, FloatArray],
     zero: FloatArray,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     across, up = (
         np.linspace(low, high, 1 + FINER * round((high - low) / STEP_M))
         for low, high in zip(*(plane.flat(corner) for corner in window), strict=True)
@@ -131,7 +131,7 @@ def _filled(values: FloatArray) -> FloatArray:
     return values[:, rows, columns]
 
 
-def _borders(nodal: NodalField, plane: Plane, at: float) -> dict[str, Any]:
+def _borders(nodal: NodalField, plane: Plane, at: float) -> dict[str, object]:
     """Return the borders of tissues as segments (M, 4): x, y of both ends in micrometres."""
     lines = plane.flat(tissue_outlines(nodal.space.mesh, axis=plane.normal, at=at))
     return pack_integers(np.rint(MICRONS * lines.reshape(-1, 4)))

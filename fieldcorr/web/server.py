@@ -212,7 +212,7 @@ async def _body(request: Request) -> Any:
         raise Refused(400, "this is no JSON") from error
 
 
-def _command(said: Any) -> tuple[Command, int]:
+def _command(said: object) -> tuple[Command, int]:
     """Read what a page says: {"lines", "verb", "words", "meta"}; refuse anything else."""
     if not isinstance(said, dict) or not set(said) <= {"lines", "verb", "words", "meta"}:
         raise Refused(400, "not what this page says")
@@ -229,7 +229,7 @@ def _command(said: Any) -> tuple[Command, int]:
     return Command(str(verb), tuple(words), meta), lines
 
 
-def _is_text(value: Any) -> bool:
+def _is_text(value: object) -> bool:
     if not isinstance(value, str) or len(value) > MOST_TEXT:
         return False
     return not any("\ud800" <= letter <= "\udfff" for letter in value)

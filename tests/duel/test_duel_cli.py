@@ -661,14 +661,14 @@ def test_words_are_wrapped_and_the_help_stays(small_store: Path, journal: Path) 
     said: list[str] = []
     with open_store(small_store) as store, Session.open(journal, store) as session:
         front = TextFront(store, said.append, prompt=True)
-        lines = iter(["h\n", "n a note\n", "lft\n", "left\n", "void 1\n"])
+        lines = iter(["h\n", "n a note\n", "lft\n", "left\n", "right\n", "void 1\n"])
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("COLUMNS", "61")
             converse(session, store, lines, front, forgiving=True)
     text = "".join(said).replace("quit > ", "quit >\n")  # as the Enter key does
     assert max(map(len, text.splitlines())) <= 60
     # The pair is drawn when it is new, not after the help, a note or a slip.
-    assert text.count("rostral is up") == 3
+    assert text.count("rostral is up") == 4
     assert text.count("Still duel 1: LEFT") == 3
     after = " ".join(text.split("recorded: left")[1].split())
     assert "the pair to compare has CHANGED" in after
