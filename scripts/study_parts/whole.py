@@ -152,6 +152,25 @@ def summary() -> str:
     return table([*heading, f"r at {STEPS[-1]}"], lines)
 
 
+def differences() -> str:
+    """Return how much larger regret is on all than on 3 600, for the same patients."""
+    lines = []
+    for place, engine in product(PLACES, ENGINES):
+        listed, whole = ({row["key"][3]: row for row in of_cell(s, engine, place)} for s in SPACES)
+        both = sorted(listed.keys() & whole.keys())
+        if both:
+            figures = [
+                "{:+.3f} ± {:.3f}".format(
+                    *moments(
+                        [whole[n]["regret"][str(t)] - listed[n]["regret"][str(t)] for n in both]
+                    )
+                )
+                for t in STEPS
+            ]
+            lines.append([place, engine, str(len(both)), *figures])
+    return table(["wanted", "engine", "patients", *(f"T = {t}" for t in STEPS)], lines)
+
+
 def draw() -> None:
     """Draw regret against answers, one panel for each place of what is wanted."""
     figure = new_figure((WIDTH * 1.2, 3.2))
@@ -162,12 +181,12 @@ def draw() -> None:
             if rows:
                 points = [moments([row["regret"][str(t)] for row in rows]) for t in STEPS]
                 mean, error = zip(*points, strict=True)
-                label = f"{engine}, {space}: {len(rows)}"
+                label = f"{engine}, {space}, {len(rows)} sessions"
                 panel.errorbar(STEPS, mean, error, label=label, capsize=2, **series(k))
         panel.set_xscale("log")
         panel.set_xticks(STEPS, [str(t) for t in STEPS])
         panel.minorticks_off()
-        panel.set_ylim(0.0, 0.5)
+        panel.set_ylim(0.0, 0.25)
         panel.legend(frameon=False, fontsize=SMALL)
         finish(panel, f"wanted {place} the 3 600", "answers", "regret")
     figure.savefig(PICTURE, dpi=110)
@@ -190,7 +209,7 @@ def main() -> None:
             with SESSIONS.open("a") as file:
                 file.write(json.dumps(found) + "\n")
             print(f"{key}: {found['regret']}, {found['seconds']:.0f} s", flush=True)
-    print(summary())
+    print(f"{summary()}\n\n{differences()}")
     draw()
 
 
