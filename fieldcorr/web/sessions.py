@@ -120,7 +120,7 @@ def ranked_records(engine: "Engine") -> list[Record]:
 def belief(engine: "Engine") -> dict[str, str]:
     """Return how sure an engine is, in words, as far as it can tell."""
     names = {
-        "probability_best": "probability that the first is the best",
+        "probability_best": "probability that the leader is the best",
         "remaining_regret": "regret that may remain",
     }
     found = {text: getattr(engine, name, None) for name, text in names.items()}
