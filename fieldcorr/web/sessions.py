@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from fieldcorr.duel.export import entry_rows, rated_answers
 from fieldcorr.duel.fields import last_said, stimulation_in
 from fieldcorr.duel.raters import answer_seconds
+from fieldcorr.duel.terminal import settings_text
 
 if TYPE_CHECKING:
     from fieldcorr.duel.engine import Engine
@@ -29,7 +30,7 @@ def session_record(engine: "Engine", content: "JournalContent") -> Record:
     answers = list(answer_records(engine, content))
     facts = {
         "engine": f"{type(engine).__name__}, seed {engine.seed}",
-        "settings": ", ".join(f"{key} {value}" for key, value in engine.settings.items()),
+        "settings": settings_text(engine.settings),
         "begun": f"{header.get('time')}, fieldcorr {header.get('version')}",
         "comparisons": f"{progress.duels} of {progress.horizon} planned",
         "left": f"{progress.left} of {progress.allowed} configurations, "
