@@ -96,7 +96,8 @@ def _name_groups(ax: Axes, r: FloatArray, turned: NDArray[np.int64], names: list
     middles = [(start + stop - 1) / 2 for start, stop, _ in found]
     ax.set_yticks(middles, [fill(name, 16) for _, _, name in found], fontsize=SMALL)
     ax.set_xticks([])
-    ax.set_xlabel("groups, named by their most typical member (number of members)", fontsize=SMALL)
+    caption = "groups, named by their most typical member (number of members)"
+    ax.set_xlabel(caption, fontsize=SMALL, wrap=True)
 
 
 def named_groups(
