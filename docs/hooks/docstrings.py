@@ -1,7 +1,8 @@
 """Turn the little reStructuredText of our docstrings into the site's Markdown.
 
 Roles such as ``:class:`~fieldcorr.store.Store``` become links, ``::`` at the end of a line becomes
-``:``, and tables between lines of ``===`` are kept as they are written.
+``:``, and tables between lines of ``===`` are kept as they are written. Parameters that share one
+text are taken apart: each has its own type.
 """
 
 import re
@@ -10,6 +11,8 @@ from typing import Any
 import griffe
 
 TABLE = re.compile(r"^(=+ +=[= ]*)\n(.*?)\n\1$", re.DOTALL | re.MULTILINE)
+PARAMETERS = re.compile(r"^Parameters\n-+\n(?:\w.*\n(?:    .*\n?|\n(?=    ))+)+", re.MULTILINE)
+SHARED = re.compile(r"^(\w+(?:, \w+)+)\n((?:    .*\n?|\n(?=    ))+)", re.MULTILINE)
 ROLE = re.compile(r":(?:class|func|meth|mod|attr|data|exc):`(~?)([^`]+)`")
 
 
@@ -32,8 +35,13 @@ def to_markdown(text: str, owner: griffe.Object) -> str:
         full = target if target.startswith("fieldcorr") else f"{parent}.{target}"
         return f'<autoref optional identifier="{full}"><code>{shown}</code></autoref>'
 
-    plain = TABLE.sub(_as_written, text)
+    plain = PARAMETERS.sub(lambda part: SHARED.sub(_apart, part[0]), TABLE.sub(_as_written, text))
     return re.sub(r" ?::$", ":", ROLE.sub(link, plain), flags=re.MULTILINE)
+
+
+def _apart(shared: re.Match[str]) -> str:
+    about = shared[2].rstrip("\n")
+    return "".join(f"{name}\n{about}\n" for name in shared[1].split(", "))
 
 
 def _as_written(table: re.Match[str]) -> str:
