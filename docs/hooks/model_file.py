@@ -66,7 +66,7 @@ def tables(kind: type[BaseModel], path: str) -> Iterator[str]:
         yield f"### {heading(path)}{star}\n"
         yield f"{first_paragraph(kind)}\n"
     if plain:
-        yield "| key | values | default | meaning |\n|---|---|---|---|"
+        yield "| key | values | default | meaning {.told} |\n|---|---|---|---|"
         yield from (row(kind, name, field) for name, field in plain.items())
         yield ""
     for name, field in inner.items():
