@@ -27,6 +27,7 @@ class Mesh:
     Attributes
     ----------
     points : (P, 3) float64, m
+        Vertices: x to the left, y dorsal, z rostral.
     cells : (T, 4) int32
         Positively oriented: det(p1 - p0, p2 - p0, p3 - p0) > 0.
     cell_tags : (T,) int32
