@@ -75,7 +75,7 @@ def new(
         typer.Option(
             metavar="P,EPS",
             help="Stop when, with probability P, none wins more than 1/2 + EPS of its duels with "
-            "the first.",
+            "the leader.",
         ),
     ] = None,
     prior: Annotated[
