@@ -21,6 +21,8 @@ COLUMNS = 4096
 """Configurations of a panel: 15 numbers of each stay in the second-level cache."""
 
 GROUP = 32
+"""Numbers that are passed over at once where the largest is too small."""
+
 ROWS = 4
 BATCH = 64
 """Rows that a panel serves while it is in the cache."""
