@@ -107,11 +107,12 @@ class WorkFolder:
             if not self._is_ours():
                 raise StoreError(f"{self.path}: is in the way; it is no work folder of fieldcorr")
             self.path.mkdir(exist_ok=True)
+            owner = _owner(mark)  # before the try, which empties the file with filelock 3
             try:
                 self._lock.acquire()
             except Timeout as error:
                 raise StoreError(
-                    f"{self.path}: another process is writing here ({_owner(mark)})"
+                    f"{self.path}: another process is writing here ({owner})"
                 ) from error
             except FileNotFoundError:
                 continue  # another process has just finished and removed its folder

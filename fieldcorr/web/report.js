@@ -13,7 +13,7 @@ async function heatMap(store, heat) {
   const r = await unpackIntegers(heat.r);
   const size = heat.rows.length;
   const canvas = el("canvas", { width: size, height: size, role: "img", "aria-label": `r of ${size} configurations with each other` });
-  const told = el("p", { "aria-live": "polite" }, "Point at the map to read a pair.");
+  const told = el("p", { class: "screen", "aria-live": "polite" }, "Point at the map to read a pair.");
   const draw = () => {
     const colours = themeOf(canvas).signed;
     const pen = canvas.getContext("2d");

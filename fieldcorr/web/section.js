@@ -251,6 +251,7 @@ export class SectionView {
   }
 
   contacts(pen, theme, pattern, store) {
+    this.labels = [];
     for (const [e, ...ends] of this.section.contacts) {
       const [x0, y0, x1, y1] = [...this.place(ends[0], ends[1]), ...this.place(ends[2], ends[3])];
       pen.strokeStyle = { 1: theme.anode, "-1": theme.cathode, 0: theme.off }[pattern[e]];
@@ -262,7 +263,9 @@ export class SectionView {
       if (!pattern[e]) continue;
       const flat = Math.abs(x1 - x0) > Math.abs(y1 - y0);
       const name = store.names[e] + (pattern[e] > 0 ? "+" : "\u2212");
-      this.text(pen, theme, name, (x0 + x1) / 2 + (flat ? 0 : 15), (y0 + y1) / 2 - (flat ? 13 : 0), true, pen.strokeStyle);
+      const place = [(x0 + x1) / 2 + (flat ? 0 : 15), (y0 + y1) / 2 - (flat ? 13 : 0)];
+      this.labels.push(place);
+      this.text(pen, theme, name, ...place, true, pen.strokeStyle);
     }
   }
 
@@ -274,15 +277,17 @@ export class SectionView {
     pen.fillText(text, x, y);
   }
 
-  // The name of a tissue; in a sagittal section tissues are long and narrow, and so is their name.
+  // The name of a tissue; in a sagittal section tissues are long and narrow: it stands along them, below a contact's.
   name(pen, theme, name, x, y) {
     const [width, height] = this.size;
+    const sagittal = this.section.plane === "sagittal";
+    while (sagittal && this.labels.some(([u, v]) => Math.hypot(u - x, v - y) < 34)) y += 20;
     const besideMark = y < 28 && Math.min(x, width - x) < 40;
     const aboveBar = y > height - 50 && x < 5 * this.scale + 20;
     if (besideMark || aboveBar) return;
     pen.save();
     pen.translate(x, y);
-    if (this.section.plane === "sagittal") pen.rotate(-Math.PI / 2);
+    if (sagittal) pen.rotate(-Math.PI / 2);
     this.text(pen, theme, name, 0, 0, false, theme.ink);
     pen.restore();
   }
