@@ -183,7 +183,7 @@ def _limits(metadata: typing.Iterable[Any]) -> str:
 def _default(field: FieldInfo) -> str:
     value = field.get_default(call_default_factory=True)
     if value is None or value is PydanticUndefined:
-        return "not said"
+        return "none"
     return f"`{_toml(value)}`"
 
 

@@ -37,11 +37,11 @@ Examples:
   fieldcorr duel undo my.journal                      take back the last entry
   fieldcorr duel export my.journal -o result.csv      the ranked set
 
-New sessions learn by the engine "bayes": in most kinds of simulated sessions its recommendation
+New sessions use the engine "bayes": in most kinds of simulated sessions its recommendation
 after 100 answers was better than that of the paper's CorrDuel after 400. "--engine corrduel" and
 "--paper" take that.
 
-Research software, no medical device: check every configuration before it is delivered.
+Research software, not a medical device: check every configuration before it is delivered.
 """
 
 group = command_group(HELP)
@@ -275,7 +275,7 @@ def serve(
         page, token = SessionPage(session, opened, blinded=blinded), new_token()
         page.state()  # compiles what the first question needs
         show(f"Open {link(listening, token)}")
-        note("Stop with Ctrl-C. Research software, no medical device.")
+        note("Stop with Ctrl-C. Research software, not a medical device.")
         with suppress(KeyboardInterrupt):
             serve_page(page, listening, token)
         note(f"Everything recorded is in {journal}, {session.journal.end}")
@@ -311,7 +311,8 @@ def status(
         show(printable(result_text(engine)))
         if said := engine.rater.lines(answer_seconds(content)):
             show(f"Rater: {'; '.join(said)}.")
-        show(f"The journal has {content.lines} lines, check {content.check}.")
+        lines = f"{content.lines} line{'s' * (content.lines > 1)}"
+        show(f"The journal has {lines}, check {content.check}.")
         if content.header["store"].get("hash") != engine.source.fingerprint():
             show("The store was computed again since; what defines r agrees.")
     if engine.warning:

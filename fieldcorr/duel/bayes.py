@@ -303,8 +303,13 @@ class BayesDuel(Engine):
 
     @property
     def progress(self) -> Standing:
-        """How far the session has come; ``left`` is the size of the credible set."""
-        return replace(super().progress, left=len(self.survivors))
+        """How far the session has come; ``left`` is the size of the credible set.
+
+        Before the first comparison counts, every configuration is left: the prior alone rules
+        out none.
+        """
+        now = super().progress
+        return replace(now, left=len(self.survivors)) if now.duels else now
 
     def ask_batch(self, size: int) -> list[tuple[int, int]]:
         """Return ``size`` pairs of distinct arms to compare before the next update."""

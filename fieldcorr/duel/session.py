@@ -22,7 +22,9 @@ from fieldcorr.duel.origin import belongs, store_record
 from fieldcorr.errors import DuelError, JournalError
 from fieldcorr.files import Closing
 
-NOTICE = "Research software, no medical device: check every configuration before it is delivered."
+NOTICE = (
+    "Research software, not a medical device: check every configuration before it is delivered."
+)
 
 MOST_LABELS = 20
 """A record that names more arms than this, by a contact, has no texts of them."""

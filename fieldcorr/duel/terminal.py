@@ -132,7 +132,9 @@ class TextFront:
 
     def begin(self, session: Session) -> None:
         """Say what this is and how far it has come."""
-        self._write(f"{NOTICE}\nProposed is what the store has and nobody has excluded.\n")
+        self._write(
+            f"{NOTICE}\nAny configuration of the store that nobody has excluded may be proposed.\n"
+        )
         if session.torn:
             self._write(
                 f"The last line of the journal was unfinished ({len(session.torn)} bytes): it was "
@@ -234,13 +236,17 @@ Front = TextFront | JsonFront
 def progress_line(engine: Engine) -> str:
     """Return how far the session has come, in one line."""
     p = engine.progress
-    parts = [
-        f"duel {engine.answers + 1}: {p.duels} of {p.horizon} done",
-        f"{p.left} of {p.allowed} configurations {engine.kept_as} "
-        f"({100 * p.left / p.allowed:.0f} %)",
-    ]
+    parts = [f"duel {engine.answers + 1}: {p.duels} of {p.horizon} done", _kept(engine)]
     counts = {"excluded": p.excluded, "skipped": p.skipped, "void": p.voided}
     return "; ".join(parts + [f"{count} {name}" for name, count in counts.items() if count])
+
+
+def _kept(engine: Engine) -> str:
+    p = engine.progress
+    if not p.duels:
+        return f"{p.allowed} configurations"
+    share = f"{100 * p.left / p.allowed:.0f} %"
+    return f"{p.left} of {p.allowed} configurations {engine.kept_as} ({share})"
 
 
 def settings_text(settings: Mapping[str, object]) -> str:
@@ -254,8 +260,8 @@ def outlook_lines(outlook: Mapping[str, float]) -> list[str]:
     if not outlook:
         return []
     lines = [
-        f"The first is the best with probability {outlook['probability_best']:.2f}; the best would "
-        f"win {50 + 100 * outlook['regret']:.0f} % of its duels with it."
+        f"The leader is the best with probability {outlook['probability_best']:.2f}; the best "
+        f"would win {50 + 100 * outlook['regret']:.0f} % of its duels with it."
     ]
     if "sure" in outlook:
         lines.append(
@@ -270,8 +276,7 @@ def result_text(engine: Engine) -> str:
     """Return the ranked set as text, and how much it says."""
     p, ranked = engine.progress, engine.survivors
     lines = [
-        f"{p.duels} of {p.horizon} duels; {p.left} of {p.allowed} configurations are "
-        f"{engine.kept_as}.",
+        f"{p.duels} of {p.horizon} duels; {_kept(engine)}.",
         *outlook_lines(engine.outlook),
         "rank  estimate  interval  comparisons  configuration",
     ]
@@ -280,7 +285,7 @@ def result_text(engine: Engine) -> str:
             f"{rank:4d}  {row.estimate:8.3f}  +-{row.radius:6.3f}  {row.count:11.1f}  "
             f"{engine.source.label(row.arm)}"
         )
-    if p.left > TOP:
-        lines.append(f"      ... and {p.left - TOP} more: fieldcorr duel export writes them")
+    if len(ranked) > TOP:
+        lines.append(f"      ... and {len(ranked) - TOP} more: fieldcorr duel export writes them")
     lines.append("The set counts, not the first rank: no guarantee goes with these intervals.")
     return "\n".join(lines)

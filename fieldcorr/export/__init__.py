@@ -86,8 +86,9 @@ def export_store(
 
     Returns
     -------
-    The files written. XDMF keeps its numbers in a second one; ``.vtu`` and ``.xdmf`` have the
-    surfaces of the contacts beside them, in a file of the same name with "-contacts".
+    list of Path
+        The files written. XDMF keeps its numbers in a second one; ``.vtu`` and ``.xdmf`` have the
+        surfaces of the contacts beside them, in a file of the same name with "-contacts".
 
     Notes
     -----

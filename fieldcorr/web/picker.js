@@ -117,7 +117,7 @@ export class Picker {
         el("div", {}, el("label", { for: `${this.id}-text` }, "Configuration"), this.input),
         el("div", {}, el("label", { for: `${this.id}-amplitude` }, `Amplitude, ${this.unit}`), amplitude)),
       this.problem, this.figures, this.list,
-      el("p", { class: "quiet" }, "Research software, no medical device."), this.status);
+      el("p", { class: "quiet" }, "Research software, not a medical device."), this.status);
   }
 
   // -- what people do -------------------------------------------------------------------------

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fieldcorr.store import Store
 
 NOTICE = (
-    "Research software, no medical device. Fields and r are modelled; check every configuration "
+    "Research software, not a medical device. Fields and r are modelled; check every configuration "
     "before it is delivered."
 )
 _PAGE = """<!doctype html>

@@ -142,7 +142,7 @@ function build() {
     ["-", "a contact as cathode"], ["+", "a contact as anode"], ["", "a contact at all"]];
   return [
     el("header", { class: "top" }, el("div", {}, el("h1", {}, "Session"), part.where), part.bar),
-    el("p", { class: "quiet" }, "Research software, no medical device: check every configuration before it is delivered."),
+    el("p", { class: "quiet" }, "Research software, not a medical device: check every configuration before it is delivered."),
     part.warning, part.end,
     el("section", { class: "card asking", "aria-label": "The two candidates" }, part.question, part.change),
     (part.dock = el("div", { class: "dock" }, part.told, part.answers)),
@@ -179,7 +179,7 @@ function show(state) {
   if (!state.pair) return; // only a problem
   page.state = state;
   const { progress } = state;
-  part.where.textContent = (state.done ? "" : `Comparison ${state.number}: `) + `${progress.duels} of ${progress.horizon} done, ${progress.left} of ${progress.allowed} configurations left` +
+  part.where.textContent = (state.done ? "" : `Comparison ${state.number}: `) + `${progress.duels} of ${progress.horizon} done, ${progress.duels ? `${progress.left} of ` : ""}${progress.allowed} configurations${progress.duels ? " left" : ""}` +
     (progress.excluded ? `, ${progress.excluded} excluded` : "");
   part.bar.value = progress.duels / progress.horizon;
   part.warning.textContent = [state.warning, state.torn ? "An unfinished line of the journal does not count; its pair is asked again." : ""].filter(Boolean).join(". ");
@@ -214,7 +214,7 @@ function showHistory() {
 function showEnd() {
   part.end.hidden = !page.state.done;
   if (!page.state.done) return;
-  part.end.replaceChildren(el("h2", {}, "The session is at its end"),
+  part.end.replaceChildren(el("h2", {}, "The session has ended"),
     el("p", {}, el("a", { href: "/report", target: "_blank", rel: "noopener" }, "Open the report"), " and save it from the browser; the journal has everything."),
     rankedList(page.store, page.state.ranked ?? []));
 }

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from fieldcorr.duel.export import entry_rows, rated_answers
 from fieldcorr.duel.fields import last_said, stimulation_in
 from fieldcorr.duel.raters import answer_seconds
+from fieldcorr.duel.terminal import settings_text
 
 if TYPE_CHECKING:
     from fieldcorr.duel.engine import Engine
@@ -29,7 +30,7 @@ def session_record(engine: "Engine", content: "JournalContent") -> Record:
     answers = list(answer_records(engine, content))
     facts = {
         "engine": f"{type(engine).__name__}, seed {engine.seed}",
-        "settings": ", ".join(f"{key} {value}" for key, value in engine.settings.items()),
+        "settings": settings_text(engine.settings),
         "begun": f"{header.get('time')}, fieldcorr {header.get('version')}",
         "comparisons": f"{progress.duels} of {progress.horizon} planned",
         "left": f"{progress.left} of {progress.allowed} configurations, "
@@ -120,7 +121,7 @@ def ranked_records(engine: "Engine") -> list[Record]:
 def belief(engine: "Engine") -> dict[str, str]:
     """Return how sure an engine is, in words, as far as it can tell."""
     names = {
-        "probability_best": "probability that the first is the best",
+        "probability_best": "probability that the leader is the best",
         "remaining_regret": "regret that may remain",
     }
     found = {text: getattr(engine, name, None) for name, text in names.items()}

@@ -15,6 +15,7 @@ import fieldcorr as fc
 from fieldcorr.correlation.features import BANK
 from fieldcorr.duel import BayesDuel, source_from_embedding, source_from_kernel
 from fieldcorr.duel import _bayes_kernels as kernels
+from fieldcorr.duel.terminal import progress_line, result_text
 from fieldcorr.errors import DuelError
 from tests.duel.support import answer_by, correlations, embedding, line
 
@@ -322,6 +323,13 @@ def test_a_wider_level_is_a_larger_set_and_the_leader_is_in_it() -> None:
     assert narrow.survivors.arm[0] == wide.survivors.arm[0] == narrow.best
     assert (wide.survivors.radius[0] > narrow.survivors.radius[0]).all()
     assert narrow.progress.left == len(narrow.survivors)
+
+
+def test_before_the_first_answer_every_configuration_is_left() -> None:
+    engine = session(correlations(40), 0)
+    assert len(engine.survivors) < engine.progress.allowed == engine.progress.left == 40
+    assert progress_line(engine) == "duel 1: 0 of 1000 done; 40 configurations"
+    assert result_text(engine).startswith("0 of 1000 duels; 40 configurations.\n")
 
 
 def test_what_is_believed_hangs_together() -> None:

@@ -53,7 +53,7 @@ def answers(journal: Path, store: Path) -> list[str | None]:
 def test_a_session_from_a_pipe(journal: Path, small_store: Path) -> None:
     done = invoke("run", journal, lines="l amplitude_mA=3.2 side=left\nright\ns\nk\nu\nq\nleft\n")
     assert done.exit_code == 0
-    assert "no medical device" in done.stdout
+    assert "not a medical device" in done.stdout
     assert "duel 1 recorded: left" in done.stdout
     assert "taken back: duel" in done.stdout
     assert "3 of 40 done" in done.stdout

@@ -93,7 +93,7 @@ def test_a_session_learns_unless_a_setting_is_of_corrduel(
 def test_the_journal_can_be_read_by_people_and_by_json(lines: list[bytes]) -> None:
     records = [json.loads(line) for line in lines]
     assert records[0]["format"] == "fieldcorr-journal 1"
-    assert "no medical device" in records[0]["notice"]
+    assert "not a medical device" in records[0]["notice"]
     assert [record["line"] for record in records] == list(range(1, len(lines) + 1))
     assert records[1]["answer"] == "left"
     assert records[1]["labels"] == [str(records[1]["left"]), str(records[1]["right"])]
