@@ -157,8 +157,11 @@ def _walk(
     out = np.empty((0, size), dtype=np.int8) if out is None else out
     pairs = constraints.forbid, constraints.require, constraints.adjacency
     groups = constraints.connected, constraints.body, constraints.can_connect
+    # Without a table of the sets that hang together a step takes ten times as long.
+    untabled = any(constraints.connected) and not constraints.can_connect.size
+    most_steps = MOST_STEPS // 10 if untabled else MOST_STEPS
     limits = constraints.limits
-    found = int(kernels.walk(allowed, limits, possible, *pairs, *groups, MOST_STEPS, out))
+    found = int(kernels.walk(allowed, limits, possible, *pairs, *groups, most_steps, out))
     if found < 0:
         raise ConfigurationError(
             f"the rules leave too many configurations of {size} contacts to count one by one: "

@@ -20,7 +20,9 @@ Int64s = NDArray[np.int64]
 COLUMNS = 4096
 """Configurations of a panel: 15 numbers of each stay in the second-level cache."""
 
-GROUP = 64
+GROUP = 32
+"""Numbers that are passed over at once where the largest is too small."""
+
 ROWS = 4
 BATCH = 64
 """Rows that a panel serves while it is in the cache."""
@@ -61,6 +63,17 @@ def _products(rows: Float32s, panel: Float32s, sums: Float32s) -> None:
                 s[k] += a0 * p0[k] + a1 * p1[k] + a2 * p2[k] + a3 * p3[k]
 
 
+@numba.njit(
+    error_model="numpy", fastmath={"nnan", "nsz"}, no_cpython_wrapper=True, no_cfunc_wrapper=True
+)
+def _top_of(values: Float32s) -> np.float32:
+    """Return the largest of some numbers, none of them NaN: then the loop runs in vectors."""
+    top = values[0]
+    for k in range(values.size):
+        top = values[k] if values[k] > top else top
+    return np.float32(top)
+
+
 @_inner
 def _collect(
     sums: Float32s,
@@ -74,10 +87,7 @@ def _collect(
     """Append the columns above ``cut`` to the candidates; return their number."""
     for start in range(0, last - first, GROUP):
         stop = min(start + GROUP, last - first)
-        hits = np.int32(0)
-        for k in range(start, stop):
-            hits += np.int32(sums[k] > cut)
-        if hits > 0:
+        if _top_of(sums[start:stop]) > cut:
             for k in range(start, stop):
                 columns[count] = first + k
                 found[count] = sums[k]
@@ -108,6 +118,17 @@ def _kth_largest(values: Float32s, k: int) -> np.float32:
         else:
             break
     return np.float32(values[wanted])
+
+
+@_inner
+def _least_cut(values: Float32s, top: int, work: Float32s) -> np.float32:
+    """Return what at least ``top`` values reach: so many small groups have such a largest one."""
+    groups = values.size // GROUP
+    if groups < top:
+        return np.float32(-2.0)
+    for g in range(groups):
+        work[g] = _top_of(values[GROUP * g : GROUP * (g + 1)])
+    return np.float32(_kth_largest(work[:groups], top))
 
 
 @_inner
@@ -228,6 +249,9 @@ def top_neighbours(
                 own = start + place + q
                 if q % ROWS == 0:
                     _products(narrow[own : own + ROWS], panels[p], sums)
+                if p == 0:
+                    least = _least_cut(sums[q % ROWS, : last - first], top + 1, work)
+                    cut[q] = max(cut[q], least - 2 * margin)
                 near, r = columns[q], found[q]
                 n = _collect(sums[q % ROWS], first, last, cut[q], have[q], near, r)
                 # Soon, so that the cut rises soon. The row itself is a candidate: one more.
