@@ -76,8 +76,8 @@ class Page:
         self.store, self._folder, self._engine = store, folder, engine
         self._log = folder / "log.txt"
         self.acknowledged: list[Command] = []
-        with self._log.open("w") as Server.stderr:
-            self.server = Server(self._new(folder / "page.journal"))
+        with self._log.open("w") as log:
+            self.server = Server(self._new(folder / "page.journal"), stderr=log)
         self.cookie = self.server.cookie()
 
     def _new(self, journal: Path) -> Path:

@@ -39,19 +39,17 @@ def free_port() -> int:
 class Server:
     """``fieldcorr duel serve`` in a process of its own, which can be killed and started again."""
 
-    stderr: IO[str] | None = None
-
-    def __init__(self, journal: Path, *options: str) -> None:
+    def __init__(self, journal: Path, *options: str, stderr: IO[str] | None = None) -> None:
         self.journal, self.port, self._options = journal, free_port(), options
-        self.start()
+        self.start(stderr)
 
-    def start(self) -> None:
+    def start(self, stderr: IO[str] | None = None) -> None:
         code = "from fieldcorr.cli import main; main()"
         words = ["duel", "serve", str(self.journal), "--port", str(self.port), *self._options]
         self.process = subprocess.Popen(
             [sys.executable, "-c", code, *words],
             stdout=subprocess.PIPE,
-            stderr=self.stderr,
+            stderr=stderr,
             text=True,
         )
         assert self.process.stdout is not None
