@@ -34,13 +34,13 @@ def _ground_angle(radius: float, ground: float) -> float:
 def disc_potential(
     points: FloatArray, radius: float, *, voltage: float = 1.0, ground: float = np.inf
 ) -> FloatArray:
-    r"""Return the potential below a disc held at ``voltage`` on an insulated plane z = 0.
+    """Return the potential (N,) V below a disc held at ``voltage`` on an insulated plane z = 0.
 
-    .. math:: \phi = V\,\frac{\arcsin(2a/(s_1+s_2)) - \arcsin(a/A)}{\pi/2 - \arcsin(a/A)}
+    phi = V (asin(2 a / (s1 + s2)) - asin(a / A)) / (pi / 2 - asin(a / A)) with s1 and s2 the
+    distances to the near and the far end of the rim.
 
     The disc of radius a (m) is centred on the origin of the points (N, 3) in m; ``ground`` is the
-    semi-major axis A (m) of the confocal spheroid held at 0 V, infinite for the half-space. Returns
-    (N,) V.
+    semi-major axis A (m) of the confocal spheroid held at 0 V, infinite for the half-space.
     """
     points = _checks.numbers("points", points, (-1, 3))
     volts, floor = _checks.numbers("disc voltage", voltage), _ground_angle(radius, ground)
