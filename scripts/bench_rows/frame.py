@@ -130,7 +130,8 @@ def table_lines(row: Row, measured: list[Figures], *, clock: str = "best") -> li
         ratio = "-"
         if "error" not in own and "error" not in peer:
             ratio = f"{row.scale * _best(peer, clock) / _best(own, clock):.2f}"
-        aim = "" if row.aim is None else f">= {row.aim:.3g}"
+        wanted = 1.0 if name == "budget" else row.aim  # a budget is there to be kept
+        aim = "" if row.aim is None else f">= {wanted:.3g}"
         cells = (row.subject, _figure(own, clock), name, figure, ratio, aim)
         lines.append("| " + " | ".join(cells) + " |")
     return lines
