@@ -8,20 +8,19 @@ import json
 import sys
 
 import torch  # type: ignore[import-not-found]
-from botorch.acquisition.preference import (  # type: ignore[import-not-found]
-    AnalyticExpectedUtilityOfBestOption,
-)
+from botorch.acquisition.preference import SIGMA_JITTER  # type: ignore[import-not-found]
 from botorch.exceptions.errors import ModelFittingError  # type: ignore[import-not-found]
 from botorch.fit import fit_gpytorch_mll  # type: ignore[import-not-found]
 from botorch.models.pairwise_gp import (  # type: ignore[import-not-found]
     PairwiseGP,
     PairwiseLaplaceMarginalLogLikelihood,
 )
+from botorch.posteriors.gpytorch import GPyTorchPosterior  # type: ignore[import-not-found]
 from gpytorch.constraints import GreaterThan, Interval  # type: ignore[import-not-found]
 from gpytorch.kernels import RBFKernel, ScaleKernel  # type: ignore[import-not-found]
 from gpytorch.priors import GammaPrior, SmoothedBoxPrior  # type: ignore[import-not-found]
 
-CHUNK = 600
+CHUNK = 150
 ROUNDS = 4
 
 
@@ -46,15 +45,14 @@ class Preferences:
         all, until neither changes.
         """
         model = self._fitted()
-        parts = self.points[:, None].split(CHUNK)
-        best = int(torch.cat([model.posterior(part).mean[:, 0, 0] for part in parts]).argmax())
+        parts = self.points.split(CHUNK)
+        best = int(torch.cat([model.posterior(part).mean[:, 0] for part in parts]).argmax())
         first, second = -1, best
         for _ in range(ROUNDS):
             kept = self.points[second][None]
-            gain = AnalyticExpectedUtilityOfBestOption(model, previous_winner=kept)
-            score = torch.cat([gain(part) for part in parts])
-            score[second] = -torch.inf
-            partner = int(score.argmax())
+            gain = torch.cat([_gain(model.posterior(torch.cat([kept, part]))) for part in parts])
+            gain[second] = -torch.inf
+            partner = int(gain.argmax())
             if partner == first:
                 break
             first, second = second, partner
@@ -85,6 +83,19 @@ class Preferences:
             outputscale_constraint=Interval(5e-3, 2e2, initial_value=1.0),
         )
         return PairwiseGP(self.points[self.shown], torch.tensor(self.pairs), covar_module=scaled)
+
+
+def _gain(posterior: GPyTorchPosterior) -> torch.Tensor:
+    """Return what EUBO is above the mean of the first arm, when each of the others joins it.
+
+    AnalyticExpectedUtilityOfBestOption is the same, but takes ten times as long: it copies the
+    matrices of the model for every pair.
+    """
+    mean, covariance = posterior.mean[:, 0], posterior.covariance_matrix
+    variance = covariance.diagonal()[1:] + covariance[0, 0] - 2.0 * covariance[0, 1:]
+    sigma = variance.clamp(min=SIGMA_JITTER).sqrt()
+    z, normal = (mean[1:] - mean[0]) / sigma, torch.distributions.Normal(0.0, 1.0)
+    return sigma * (normal.log_prob(z).exp() + z * normal.cdf(z))
 
 
 def main() -> None:
