@@ -300,6 +300,8 @@ def _peer(python: Path, script: str, *arguments: int) -> Callable[[str], str]:
         [*command, *map(str, arguments)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     to_peer, from_peer = peer.stdin, peer.stdout
+    # Python keeps processes that run; without its streams, one ends when ``say`` is forgotten.
+    peer.stdin = peer.stdout = None
     if to_peer is None or from_peer is None or from_peer.readline() != "ready\n":
         raise RuntimeError(f"{script} cannot be run")
 
