@@ -599,9 +599,10 @@ class BayesDuel(Engine):
             pairs = self._arms.numbers(belief.arms)
             seen = self._arms.table[pairs[..., None], columns] * scale
             given = self._rater_numbers()[model, belief.who]
-            told = seen[:, 0] - seen[:, 1], belief.kinds, given, self._counting()
-            normal = posterior.mean, posterior.root, posterior.sites
-            posterior.stated = responding_root(*normal, *told)
+            posterior.stated = responding_root(
+                posterior.mean, posterior.root, posterior.sites, seen[:, 0] - seen[:, 1],
+                belief.kinds, given, self._counting(),
+            )  # fmt: skip
         return posterior.stated
 
     def _mean_and_deviation(self, arms: Int64s | None) -> tuple[Float64s, Float64s]:

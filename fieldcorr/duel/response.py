@@ -1,8 +1,8 @@
-"""Linear response: covariances from how the means of expectation propagation would move.
+"""Linear response: deviations from how the means of expectation propagation would move.
 
-The covariance of the exact posterior is the derivative of its mean by a linear tilt t . w of the
-log density. Means of expectation propagation are good, so their derivative is a better covariance
-than that of the normal form, whose factors would change with the tilt.
+The covariance of an exact posterior is the derivative of its mean by a linear tilt t . w of the log
+density. The means of expectation propagation are good, so their derivative is a better covariance
+than that of the normal form, which takes its factors for given: under a tilt they change as well.
 """
 
 import numpy as np
@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from fieldcorr.duel import _bayes_kernels as kernels
 
 Float64s = NDArray[np.float64]
+Int64s = NDArray[np.int64]
 
-_NARROWEST = 0.25
-"""Least factor of a variance; expectation propagation hardly ever claims to know too little."""
+_LEAST = 0.25  # factor of a variance; 0.7 was the least seen in a thousand problems
 
 
 def responding_root(
@@ -21,17 +21,17 @@ def responding_root(
     root: Float64s,
     sites: Float64s,
     directions: Float64s,
-    kinds: NDArray[np.int64],
+    kinds: Int64s,
     raters: Float64s,
     keep: Float64s,
 ) -> Float64s:
     """Return a root (F, F) of the covariance of the weights by linear response.
 
-    ``mean`` (F,), ``root`` (F, F) and ``sites`` (N, 2) are the normal form, ``directions`` (N, F),
-    ``kinds`` (N,), ``raters`` (N, 3) and ``keep`` (N,) the answers, as in
-    :func:`fieldcorr.duel._bayes_kernels.refresh`. With the utility of every answer in units of its
-    deviation, a tilt moves mean and variance by y and -z, and the factor by (a, b) = T (y, z),
-    where y = C a + (tilt), z = C^2 b element by element, C the correlations.
+    ``mean`` (F,), ``root`` (F, F) and ``sites`` (N, 2) are the normal form; ``directions`` (N, F),
+    ``kinds`` (N,), ``raters`` (N, 3) and ``keep`` (N,) the answers, as
+    :func:`fieldcorr.duel._bayes_kernels.refresh` takes them. In units of the deviation of each
+    difference of utilities, with their correlations C, a tilt changes their means by y = C a + (its
+    own part) and their variances by -z, z = (C * C) b; factors change by (a, b) = T (y, z).
     """
     inward = np.einsum("nf,fg->ng", directions, root)
     spread = np.sqrt(np.einsum("ng,ng->n", inward, inward))
@@ -41,50 +41,41 @@ def responding_root(
         return root
     unit = inward[live] / spread[live, None]
     middle = np.einsum("nf,f->n", directions[live], mean)
-    moved = _moved(middle, spread[live], rest[live], sites[live], kinds[live], raters[live])
-    moved *= keep[live, None, None]
-    moved = np.linalg.solve(np.eye(2) + moved, moved)
+    follows = _follows(middle, spread[live], rest[live], sites[live], kinds[live], raters[live])
+    follows *= keep[live, None, None]
+    t = np.linalg.solve(np.eye(2) + follows, follows)
     alike = np.einsum("nf,mf->nm", unit, unit)
-    system = -np.block(
-        [[moved[:, i, j, None] * alike ** (j + 1) for j in range(2)] for i in range(2)]
-    )
+    system = -np.block([[t[:, i, j, None] * alike ** (j + 1) for j in (0, 1)] for i in (0, 1)])
     system[np.diag_indices(len(system))] += 1.0
-    known = np.concatenate([moved[:, i, :1] * unit for i in range(2)])
-    factor = np.linalg.solve(system, known)[: len(unit)]
-    grown = np.einsum("nf,ng->fg", unit, factor)
-    values, vectors = np.linalg.eigh(0.5 * (grown + grown.T))
-    stretch = np.sqrt(np.maximum(1.0 + values, _NARROWEST))
-    return np.einsum("ef,fg,g,hg->eh", root, vectors, stretch, vectors, optimize=True)
+    tilted = np.concatenate([t[:, i, :1] * unit for i in (0, 1)])
+    factors = np.linalg.solve(system, tilted)[: len(unit)]
+    more = np.einsum("nf,ng->fg", unit, factors)
+    values, vectors = np.linalg.eigh(0.5 * (more + more.T))
+    stretch = vectors * np.sqrt(np.maximum(1.0 + values, _LEAST))
+    return np.asarray(np.einsum("ef,fg,hg->eh", root, stretch, vectors, optimize=True))
 
 
-def _moved(
+def _follows(
     middle: Float64s,
     spread: Float64s,
     rest: Float64s,
     sites: Float64s,
-    kinds: NDArray[np.int64],
+    kinds: Int64s,
     raters: Float64s,
 ) -> Float64s:
-    """Return (N, 2, 2): how a factor moves with slope and precision of what it is multiplied by.
+    """Return (N, 2, 2): how factors follow slope and precision of all the others together.
 
-    That depends on skewness and excess of the one true answer times the normal rest, since for
-    normal ones nothing would move. Its mean is ``off`` from that of the posterior where the
-    factor does not count in full.
+    They would not, were the answer times the others normal: what counts is its skewness and excess.
+    Its mean is ``off`` and its variance ``wide``, 0 and 1 if the answer counts in full.
     """
     cavity = spread**2 / rest
     centre = (middle - sites[:, 1] * spread**2) / rest
-    slopes = np.array(
-        [
-            kernels.moments(*answer, int(kind), *rater)
-            for *answer, kind, rater in zip(centre, cavity, kinds, raters, strict=True)
-        ]
-    ).T
-    off = (centre + cavity * slopes[1] - middle) / spread
-    wide = (cavity + cavity**2 * slopes[2]) / spread**2
-    lean = slopes[3] * (cavity / spread) ** 3 / wide**2
-    flat = 0.5 * slopes[4] * (cavity / spread) ** 4 / wide**2
-    rows = [
-        [-off * lean, off**2 * lean - 0.5 * lean * wide + off * flat],
-        [-lean, off * lean + flat],
-    ]
-    return np.asarray(rows).transpose(2, 0, 1)
+    given = zip(centre, cavity, kinds, raters, strict=True)
+    slopes = np.array([kernels.moments(m, s, k, *rater) for m, s, k, rater in given])
+    first, second, third, fourth = slopes[:, 1:].T
+    off = (centre + cavity * first - middle) / spread
+    wide = (cavity + cavity**2 * second) / spread**2
+    lean = third * (cavity / spread) ** 3 / wide**2
+    flat = 0.5 * fourth * (cavity / spread) ** 4 / wide**2
+    upper = -off * lean, off**2 * lean - 0.5 * lean * wide + off * flat
+    return np.array([upper, (-lean, off * lean + flat)]).transpose(2, 0, 1)
