@@ -38,6 +38,13 @@ TRIED = 8
 CANDIDATES = 4
 """Arms among which the most informative pair is asked."""
 
+OPENING = 10
+"""Answers before which any arm is compared with the best mean.
+
+Before anything is known the best arms of samples are the extremes of the features; answers there
+tell little about which model of the bank is right.
+"""
+
 LINEAR = ("field", "current")
 """Models of the bank in which every answer tells about all arms, however far from it."""
 
@@ -438,11 +445,20 @@ class BayesDuel(Engine):
         return pair if self._rng(_SIDES).random() < 0.5 else pair[::-1]
 
     def _chosen(self, free: NDArray[np.bool_], first: int | None = None) -> tuple[int, int]:
-        """Return the pair that tells most, of the best mean and the best of samples."""
+        """Return the pair that tells most, of the best mean and the best of samples.
+
+        In the opening it is the best mean and any other arm.
+        """
         weights, names = self._mean_weights(), [*self._models]
         arms = [] if first is None else [first]
         if np.abs(weights).max() > 1e-9:  # else all means are equal, and rounding would choose
             arms.append(self._arms.best(weights, free))
+        if self._learnt.kinds.size < OPENING:
+            rng, others, pair = self._rng(_TRIED), free.copy(), arms[:1]
+            while len(pair) < 2:
+                others[pair] = False
+                pair.append(self._arms.drawn(rng, others))
+            return pair[0], pair[1]
         samples, models = self._sampled(self._rng(_TRIED), TRIED, stated=False)
         for model, sample in zip(models, samples.T, strict=True):
             if len(set(arms)) < CANDIDATES:
