@@ -39,9 +39,6 @@ class Arms(Protocol):
     def best(self, weights: Float64s, free: Bools) -> int:
         """Return the free arm with the largest utility for weights (F,)."""
 
-    def drawn(self, rng: np.random.Generator, free: Bools) -> int:
-        """Return any free arm, each as probable as the others."""
-
 
 class ListedArms:
     """Arms whose features are in memory."""
@@ -61,16 +58,6 @@ class ListedArms:
     def best(self, weights: Float64s, free: Bools) -> int:
         """Return the free arm with the largest utility for weights (F,)."""
         return int(kernels.best_mean(self.table, weights, free))
-
-    def drawn(self, rng: np.random.Generator, free: Bools) -> int:
-        """Return any free arm: its place by a random utility is drawn, not its number."""
-        axes = rng.standard_normal((self.mixing.shape[0], 1))
-        weights = np.empty((self.mixing.shape[1], 1))
-        kernels.mix(self.mixing, axes, weights)
-        arms = np.flatnonzero(free)
-        place = int(rng.integers(arms.size))
-        utility = np.einsum("kf,f->k", self.table, weights[:, 0])[arms]
-        return int(arms[np.argpartition(utility, place)[place]])
 
 
 class UnlistedArms:
@@ -102,12 +89,6 @@ class UnlistedArms:
     def best(self, weights: Float64s, free: Bools) -> int:
         """Return the free arm with the largest utility for weights (F,)."""
         return self._whole.largest(weights, free)
-
-    def drawn(self, rng: np.random.Generator, free: Bools) -> int:
-        """Return any free arm."""
-        some = rng.integers(free.size, size=64)
-        some = some[free[some]]
-        return int(some[0] if some.size else rng.choice(np.flatnonzero(free)))
 
 
 def arms_of(source: CorrelationSource) -> ListedArms | UnlistedArms:
