@@ -2,7 +2,7 @@
 
 Roles such as ``:class:`~fieldcorr.store.Store``` become links, ``::`` at the end of a line becomes
 ``:``, and tables between lines of ``===`` are kept as they are written. Parameters that share one
-text are taken apart: each has its own type.
+text are taken apart: each has its own type. Methods that only Python itself calls are left out.
 """
 
 import re
@@ -12,6 +12,7 @@ import griffe
 
 TABLE = re.compile(r"^(=+ +=[= ]*)\n(.*?)\n\1$", re.DOTALL | re.MULTILINE)
 PARAMETERS = re.compile(r"^Parameters\n-+\n(?:\w.*\n(?:    .*\n?|\n(?=    ))+)+", re.MULTILINE)
+UNCALLED = ("__post_init__", "__reduce__", "__deepcopy__")
 SHARED = re.compile(r"^(\w+(?:, \w+)+)\n((?:    .*\n?|\n(?=    ))+)", re.MULTILINE)
 ROLE = re.compile(r":(?:class|func|meth|mod|attr|data|exc):`(~?)([^`]+)`")
 
@@ -21,6 +22,8 @@ class PlainRoles(griffe.Extension):
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         """Rewrite the docstring of one object."""
+        if obj.name in UNCALLED:
+            obj.docstring = None  # the site shows nothing that has none
         if obj.docstring:
             obj.docstring.value = to_markdown(obj.docstring.value, obj)
 

@@ -40,8 +40,8 @@ def _density(x: float) -> float:
 @_jit
 def moments(
     mean: float, variance: float, kind: int, noise: float, lapse: float, band: float
-) -> tuple[float, float, float]:
-    """Return log Z and its first two derivatives by the mean, Z = E[P(answer | u)].
+) -> tuple[float, float, float, float, float]:
+    """Return log Z and its first four derivatives by the mean, Z = E[P(answer | u)].
 
     u is normal with ``mean`` and ``variance``. P(win | u) = (1 - lapse) Phi((u - band) / noise)
     + lapse Phi(-band / noise), and P(tie | u) is what is left when either could win: a lapse
@@ -50,21 +50,33 @@ def moments(
     spread = math.sqrt(noise * noise + variance)
     upper = (mean - band) / spread
     lazy = _below(-band / noise)
-    if kind == WIN:
-        z = _below(upper)
-        first = _density(upper) / spread
-        second = -upper * _density(upper) / (spread * spread)
-    else:
+    z = _below(upper)
+    d1, d2, d3, d4 = _slopes(upper)
+    if kind != WIN:
         lower = (-mean - band) / spread
         # Both in the lower tail, where their difference keeps its digits.
         z = _below(-max(upper, lower)) - _below(min(upper, lower))
-        first = (_density(lower) - _density(upper)) / spread
-        second = (lower * _density(lower) + upper * _density(upper)) / (spread * spread)
+        e1, e2, e3, e4 = _slopes(lower)
+        d1, d2, d3, d4 = e1 - d1, -e2 - d2, e3 - d3, -e4 - d4
         lazy = 1.0 - 2.0 * lazy
     z = max((1.0 - lapse) * z + lapse * lazy, 1e-300)
-    first *= (1.0 - lapse) / z
-    second = second * (1.0 - lapse) / z - first * first
-    return math.log(z), first, second
+    share = (1.0 - lapse) / z
+    first = d1 / spread * share
+    d2 = d2 / (spread * spread) * (1.0 - lapse) / z
+    d3 *= share / spread**3
+    d4 *= share / spread**4
+    second = d2 - first * first
+    third = d3 - first * (3.0 * second + first * first)
+    fourth = d4 - first * (4.0 * third + first * (6.0 * second + first * first))
+    fourth -= 3.0 * second * second
+    return math.log(z), first, second, third, fourth
+
+
+@_inner
+def _slopes(x: float) -> tuple[float, float, float, float]:
+    """Return the first four derivatives of the normal distribution function."""
+    density = _density(x)
+    return density, -x * density, (x * x - 1.0) * density, x * (3.0 - x * x) * density
 
 
 @_jit
@@ -114,7 +126,7 @@ def _site(
         return tau, nu
     cavity = variance / rest
     centre = (mu - nu * variance) / rest
-    _, first, second = moments(centre, cavity, kind, noise, lapse, band)
+    _, first, second, _, _ = moments(centre, cavity, kind, noise, lapse, band)
     shrunk = max(1.0 + cavity * second, 1e-8)
     return -second / shrunk, (first - centre * second) / shrunk
 
@@ -331,8 +343,7 @@ def foresee(
     difference(features, columns, scale, winner, loser, direction)
     mu, variance = predict(mean, root, direction, inward)
     for g in range(logs.size):
-        z, _, _ = moments(mu, variance, kind, grid[g, 0], grid[g, 1], grid[g, 2])
-        logs[g] += z
+        logs[g] += moments(mu, variance, kind, grid[g, 0], grid[g, 1], grid[g, 2])[0]
 
 
 @_jit

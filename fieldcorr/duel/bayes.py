@@ -22,6 +22,7 @@ from fieldcorr.duel.arms import Arms, arms_of
 from fieldcorr.duel.engine import Engine, Shared, Standing
 from fieldcorr.duel.events import Event
 from fieldcorr.duel.lesson import Lesson
+from fieldcorr.duel.response import responding_root
 from fieldcorr.duel.survivors import Survivors
 from fieldcorr.errors import DuelError
 
@@ -36,6 +37,13 @@ TRIED = 8
 
 CANDIDATES = 4
 """Arms among which the most informative pair is asked."""
+
+OPENING = 10
+"""Answers before which any arm is compared with the best mean.
+
+Before anything is known the best arms of samples are the extremes of the features; answers there
+tell little about which model of the bank is right, if there are several.
+"""
 
 LINEAR = ("field", "current")
 """Models of the bank in which every answer tells about all arms, however far from it."""
@@ -77,16 +85,18 @@ class Posterior:
     """Weights of one model: normal, with ``sites`` (N, 2), tau and nu of every answer.
 
     ``root`` R (F, F) gives the covariance R R'. It turns with the basis of the features, as a
-    Cholesky factor does not: samples m + R y do not depend on how arms are numbered.
+    Cholesky factor does not: samples m + R y do not depend on how arms are numbered. ``stated`` is
+    a root of the covariance by linear response, made when something is to be said.
     """
 
     mean: Float64s
     root: Float64s
     sites: Float64s
+    stated: Float64s | None = None
 
     def copy(self) -> "Posterior":
-        """Return a posterior that shares nothing with this one."""
-        return Posterior(self.mean.copy(), self.root.copy(), self.sites.copy())
+        """Return a posterior that learns on its own."""
+        return Posterior(self.mean.copy(), self.root.copy(), self.sites.copy(), self.stated)
 
 
 @dataclass(frozen=True, eq=False)
@@ -391,7 +401,7 @@ class BayesDuel(Engine):
         belief.kinds = np.append(belief.kinds, kind)
         belief.who = np.append(belief.who, rater)
         count = belief.kinds.size
-        keep = (1.0 - self.forgetting) ** np.arange(count - 1.0, -1.0, -1.0)
+        keep = self._counting()
         again = max(_REFRESHED, count // _REFRESHED)
         bank = [*zip(belief.posteriors, self._models.values(), strict=True)]
         for m, (posterior, seen) in enumerate(bank):
@@ -402,11 +412,17 @@ class BayesDuel(Engine):
         given = numbers.take(belief.who, axis=1)
         for (posterior, seen), who in zip(bank, given, strict=True):
             posterior.sites = np.concatenate((posterior.sites, np.zeros((1, 2))))
+            posterior.stated = None
             answers = pairs, belief.kinds, who, keep, posterior.sites
             for begin, several in ((count - 1, 1), (belief.turn, min(again, count))):
                 kernels.refresh(begin, several, self._arms.table, *seen, *answers, posterior.mean,
                                 posterior.root)  # fmt: skip
         belief.turn = (belief.turn + again) % count
+
+    def _counting(self) -> Float64s:
+        """Return how much every answer counts, (N,)."""
+        age = np.arange(self._learnt.kinds.size - 1.0, -1.0, -1.0)
+        return np.asarray((1.0 - self.forgetting) ** age)
 
     def _rater_numbers(self) -> Float64s:
         """Return noise, lapse rate and band, (models, raters, 3), as each model sees them."""
@@ -429,12 +445,21 @@ class BayesDuel(Engine):
         return pair if self._rng(_SIDES).random() < 0.5 else pair[::-1]
 
     def _chosen(self, free: NDArray[np.bool_], first: int | None = None) -> tuple[int, int]:
-        """Return the pair that tells most, of the best mean and the best of samples."""
+        """Return the pair that tells most, of the best mean and the best of samples.
+
+        In the opening it is the best mean and any other arm.
+        """
         weights, names = self._mean_weights(), [*self._models]
         arms = [] if first is None else [first]
         if np.abs(weights).max() > 1e-9:  # else all means are equal, and rounding would choose
             arms.append(self._arms.best(weights, free))
-        samples, models = self._sampled(self._rng(_TRIED), TRIED)
+        if self._learnt.kinds.size < OPENING and len(names) > 1:
+            rng, others, pair = self._rng(_TRIED), free.copy(), arms[:1]
+            while len(pair) < 2:
+                others[pair] = False
+                pair.append(self._any_of(others, rng))
+            return pair[0], pair[1]
+        samples, models = self._sampled(self._rng(_TRIED), TRIED, stated=False)
         for model, sample in zip(models, samples.T, strict=True):
             if len(set(arms)) < CANDIDATES:
                 arms.append(self._best_of(names[model], sample, free))
@@ -446,6 +471,16 @@ class BayesDuel(Engine):
         if len(arms) == 2:
             return int(arms[0]), int(arms[1])
         return self._telling(np.array(arms), fixed=first is not None)
+
+    def _any_of(self, free: NDArray[np.bool_], rng: np.random.Generator) -> int:
+        """Return any free arm: its place by a random utility is drawn, not its number."""
+        axes = rng.standard_normal((self._arms.mixing.shape[0], 1))
+        weights = np.empty((self._arms.mixing.shape[1], 1))
+        kernels.mix(self._arms.mixing, axes, weights)
+        arms = np.flatnonzero(free)
+        place = int(rng.integers(arms.size))
+        utility = np.einsum("kf,f->k", self._arms.table, weights[:, 0])[arms]
+        return int(arms[np.argpartition(utility, place)[place]])
 
     def _best_of(self, name: str, weights: Float64s, free: NDArray[np.bool_]) -> int:
         """Return the best arm of a sample, with the features that its model has."""
@@ -527,8 +562,13 @@ class BayesDuel(Engine):
     def _unlisted(self) -> bool:
         return isinstance(self.source, WholeSource)
 
-    def _sampled(self, rng: np.random.Generator, count: int) -> tuple[Float64s, Int64s]:
-        """Return ``count`` weight vectors (F, S) over all features, and the model of each."""
+    def _sampled(
+        self, rng: np.random.Generator, count: int, *, stated: bool = True
+    ) -> tuple[Float64s, Int64s]:
+        """Return ``count`` weight vectors (F, S) over all features, and the model of each.
+
+        Their covariance is what is stated of it, or that of the normal form, which asks as well.
+        """
         places = (np.arange(count) + rng.random()) / count
         edges = np.cumsum(self._model_weights())[:-1]
         shares = np.searchsorted(edges, places)[rng.permutation(count)]
@@ -544,7 +584,8 @@ class BayesDuel(Engine):
                 continue
             start = np.ascontiguousarray(base[columns[:, None], mine])
             found = np.empty_like(start)
-            kernels.sample(posterior.mean, posterior.root, start, found)
+            root = self._stated_root(m) if stated else posterior.root
+            kernels.sample(posterior.mean, root, start, found)
             out[columns[:, None], mine] = scale[:, None] * found
         return out, shares
 
@@ -576,15 +617,29 @@ class BayesDuel(Engine):
             total[columns] += weight * scale * posterior.mean
         return total
 
+    def _stated_root(self, model: int) -> Float64s:
+        """Return a root of the covariance of a model's weights, by linear response."""
+        belief, (columns, scale) = self._learnt, [*self._models.values()][model]
+        posterior = belief.posteriors[model]
+        if posterior.stated is None:
+            pairs = self._arms.numbers(belief.arms)
+            seen = self._arms.table[pairs[..., None], columns] * scale
+            given = self._rater_numbers()[model, belief.who]
+            posterior.stated = responding_root(
+                posterior.mean, posterior.root, posterior.sites, seen[:, 0] - seen[:, 1],
+                belief.kinds, given, self._counting(),
+            )  # fmt: skip
+        return posterior.stated
+
     def _mean_and_deviation(self, arms: Int64s | None) -> tuple[Float64s, Float64s]:
         rows = self._arms.rows(arms)
         mean, square, part = np.zeros((3, len(rows)))
         bank = zip(
             self._model_weights(), self._learnt.posteriors, self._models.values(), strict=True
         )
-        for weight, posterior, (columns, scale) in bank:
+        for m, (weight, posterior, (columns, scale)) in enumerate(bank):
             own = np.ascontiguousarray(rows[:, columns] * scale)
-            kernels.variances(own, posterior.root, np.empty(scale.size), part)
+            kernels.variances(own, self._stated_root(m), np.empty(scale.size), part)
             centre = np.einsum("kf,f->k", own, posterior.mean)
             mean += weight * centre
             square += weight * (part + centre**2)

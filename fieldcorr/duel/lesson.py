@@ -2,7 +2,7 @@
 
 A lesson is a list of pairs of configurations, by name, and for each model of the bank what was
 learnt about the difference of their utilities: a normal with precision tau and mean nu / tau.
-Together with the prior that is the whole posterior, mean and covariance; and since it speaks of
+Together with the prior that is the whole normal form of the posterior; and since it speaks of
 configurations, not of features, it can be used on the store of another patient.
 """
 

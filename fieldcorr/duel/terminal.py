@@ -275,8 +275,11 @@ def outlook_lines(outlook: Mapping[str, float]) -> list[str]:
 def result_text(engine: Engine) -> str:
     """Return the ranked set as text, and how much it says."""
     p, ranked = engine.progress, engine.survivors
+    standing = f"{p.duels} of {p.horizon} duels; {_kept(engine)}."
+    if len(ranked) > 1 and ranked.estimate.min() == ranked.estimate.max():
+        return f"{standing}\nNothing is ranked: no comparison tells one from another yet."
     lines = [
-        f"{p.duels} of {p.horizon} duels; {_kept(engine)}.",
+        standing,
         *outlook_lines(engine.outlook),
         "rank  estimate  interval  comparisons  configuration",
     ]

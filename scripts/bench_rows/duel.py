@@ -4,15 +4,21 @@ duelpy 1.0.0 does not load with NumPy 2, and BoTorch brings torch: each runs in 
 its own, ``.venv-duelpy`` and ``.venv-botorch``, which is made on first use.
 """
 
+import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bench_rows import Measured, Row, Task
+
+if TYPE_CHECKING:
+    from fieldcorr.correlation.sources import CorrelationSource
 
 ROOT = Path(__file__).resolve().parents[2]
 RANK = 15
@@ -158,19 +164,24 @@ def questions(arms: int) -> Measured:
     )
     source = EmbeddingSource(points, store=store)  # type: ignore[arg-type]
     engine = BayesDuel(source, horizon=10_000, seed=1)
+    return _answered(engine, points, QUESTIONS)
+
+
+def _answered(engine: Any, points: NDArray[np.float64], questions: int) -> Measured:
+    """Answer an engine 100 times, by the first column with noise; measure some more questions."""
     rng = np.random.default_rng(2)
 
     def answer(count: int) -> None:
         for _ in range(count):
             i, j = engine.ask()
             left, right = points[[i, j], 0] + 0.2 * rng.standard_normal(2)
-            engine.answer("left" if left > right else "right")
+            engine.tell(*((i, j) if left > right else (j, i)))
 
     answer(100)
 
     def measured() -> dict[str, float]:
-        answer(QUESTIONS)
-        return {"answers": float(engine.answers)}
+        answer(questions)
+        return {"questions": float(questions)}
 
     return measured
 
@@ -238,31 +249,67 @@ def duelpy_trial(arms: int, duels: int) -> Measured:
     if base is None:
         raise RuntimeError("duelpy needs numpy < 1.24 and so Python 3.9 or 3.10 on the PATH")
     python = _environment("duelpy", base, "duelpy==1.0.0", "numpy<1.24")
-    return _served(python, "duelpy_server.py", arms, duels)
+    say = _peer(python, "duelpy_server.py", arms, duels)
+    return lambda: {"seconds inside": float(say("go"))}
 
 
 def botorch_question() -> Measured:
-    """Prepare a process of BoTorch's environment with 100 answers, and a question each time."""
-    # The pages of PyTorch have builds without CUDA; a plain one is gigabytes.
-    plain = "--extra-index-url=https://download.pytorch.org/whl/cpu"
-    python = _environment("botorch", sys.executable, plain, "torch==2.13.0", "botorch==0.18.1")
-    return _served(python, "botorch_server.py", 3600)
+    """Prepare a session of BoTorch with 100 answers, and a question each time."""
+    from fieldcorr.correlation.sources import EmbeddingSource
+
+    points = _embedding(3600)
+    engine = BoTorch(EmbeddingSource(points), horizon=10_000, seed=1)
+    return _answered(engine, points, 1)
 
 
-def _served(python: Path, script: str, *arguments: int) -> Measured:
-    """Start a script of this folder that says "ready", then its seconds after every line."""
-    command = [str(python), str(Path(__file__).with_name(script)), *map(str, arguments)]
-    peer = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    if peer.stdin is None or peer.stdout is None or peer.stdout.readline() != "ready\n":
-        raise RuntimeError(f"{script} cannot be run")
+class BoTorch:
+    """BoTorch's PairwiseGP and EUBO on a group of features, in a process of its environment.
+
+    One factor brings the features into the unit cube, so that distances are still those of r.
+    """
+
+    def __init__(
+        self, source: "CorrelationSource", *, horizon: int, seed: int, group: str = "field"
+    ) -> None:
+        from fieldcorr.correlation.features import features_of
+
+        features = features_of(source)
+        points = features.values[:, features.groups[group]]
+        first = np.random.default_rng(seed).choice(len(points), 2, replace=False)
+        self._pair, self.best = (int(first[0]), int(first[1])), int(first[0])
+        # The pages of PyTorch have builds without CUDA; a plain one is gigabytes.
+        plain = "--extra-index-url=https://download.pytorch.org/whl/cpu"
+        python = _environment("botorch", sys.executable, plain, "torch==2.13.0", "botorch==0.18.1")
+        self._say = _peer(python, "botorch_server.py")
+        self._say(json.dumps(((points - points.min()) / np.ptp(points)).tolist()))
+
+    def ask(self) -> tuple[int, int]:
+        """Return two arms."""
+        return self._pair
+
+    def tell(self, winner: int, loser: int) -> None:
+        """Add an answer; the next pair and the best arm come back."""
+        i, j, self.best = json.loads(self._say(json.dumps([winner, loser])))
+        self._pair = i, j
+
+
+def _peer(python: Path, script: str, *arguments: int) -> Callable[[str], str]:
+    """Start a script of this folder that says "ready", then a line after every line."""
+    command = [str(python), "-W", "ignore", str(Path(__file__).with_name(script))]
+    peer = subprocess.Popen(
+        [*command, *map(str, arguments)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
     to_peer, from_peer = peer.stdin, peer.stdout
+    # Python keeps processes that run; without its streams, one ends when ``say`` is forgotten.
+    peer.stdin = peer.stdout = None
+    if to_peer is None or from_peer is None or from_peer.readline() != "ready\n":
+        raise RuntimeError(f"{script} cannot be run")
 
-    def measured() -> dict[str, float]:
-        to_peer.write("go\n")
-        to_peer.flush()
-        return {"seconds inside": float(from_peer.readline())}
+    def say(line: str) -> str:
+        print(line, file=to_peer, flush=True)
+        return from_peer.readline()
 
-    return measured
+    return say
 
 
 def _embedding(arms: int) -> NDArray[np.float64]:

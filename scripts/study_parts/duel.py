@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from bench_rows.duel import BoTorch
 from numpy.typing import NDArray
 
 from fieldcorr import load_model, open_store, precompute
@@ -38,6 +39,7 @@ from study_parts.duel_results import (
     FRESH,
     HALF,
     MEASURES,
+    PEER,
     RESULTS,
     STEPS,
     STOP,
@@ -60,6 +62,10 @@ RATERS = {
     "left": Rater(habit="left"),
 }
 ERRING = tuple(RATERS)[1:6]
+PLAYERS = {player.algorithm: player for player in BASELINES} | {
+    name: Player(name, BoTorch, settings={"group": name.partition("-")[2]}) for name in PEER[2:]
+}
+"""Those that are not made of their name alone."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +110,9 @@ def campaign(sessions: int) -> Iterator[Block]:
         if turn % 2 == 0:
             for world, engine in product(WORLDS, both):
                 yield Block("fresh", world, engine, "plain", FRESH + first // 2)
+        if turn % 10 == 0:
+            for world, engine in product(WORLDS, PEER):
+                yield Block("peer", world, engine, "plain", first // 10)
 
 
 def _about_raters(first: int, engines: tuple[str, ...]) -> Iterator[Block]:
@@ -122,8 +131,7 @@ def play_block(block: Block) -> Block:
     trials = range(block.first, block.first + BLOCK)
     steps = STEPS if block.part in ("regret", "fresh") else HALF
     world, rater = _world(block.world, block.measure), RATERS[block.rater]
-    player = next((p for p in BASELINES if p.algorithm == block.engine), None)
-    player = player or Player(block.engine, block.engine)
+    player = PLAYERS.get(block.engine) or Player(block.engine, block.engine)
     if block.part in ("raters", "stop"):
         rows = [_watched(block, world, rater, trial) for trial in trials]
     else:
@@ -205,7 +213,7 @@ def store_path(measure: str) -> Path:
 
 
 def main() -> None:
-    """Make the stores, play what is missing, draw what is there; or print one table."""
+    """Make the stores, play what is missing, draw if that was everything; or print one table."""
     parser = argparse.ArgumentParser(prog="scripts/study duel", description=__doc__.splitlines()[0])
     parser.add_argument("--sessions", type=int, default=200, help="per world and engine")
     parser.add_argument("--processes", type=int, default=2)
@@ -221,7 +229,7 @@ def main() -> None:
         return
     if not options.draw:
         make_stores()
-        engines = {name for name in options.only if name in ENGINES}
+        engines = {name for name in options.only if name in {*ENGINES, *PEER}}
         parts = {*options.only} - engines
         chosen = [
             block
@@ -230,7 +238,8 @@ def main() -> None:
         ]
         first, every = options.share
         play_all(chosen[first::every], options.processes, 60.0 * options.minutes)
-    draw()
+    if options.draw or not options.only:  # pictures are of all parts
+        draw()
 
 
 def make_stores() -> None:

@@ -2,10 +2,12 @@
 
 import csv
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fieldcorr.duel.simulate import BASELINES
 from fieldcorr.plot.style import SMALL, WIDTH, finish, new_figure, series
@@ -16,6 +18,7 @@ HALF = STEPS[:2]
 WORLDS = ("linear", "target", "recruitment", "roots", "matern", "magnitude", "smooth", "bumps")
 CORE = ("linear", "target", "recruitment", "matern", "magnitude")
 ENGINES = ("BayesDuel", "CorrDuel", "LinearThompson", "KernelSelfSparring")
+PEER = ("BayesDuel", "CorrDuel", "BoTorch-field", "BoTorch-current")
 MEASURES = ("potential", "field", "activating")
 STOP = (0.9, 0.1)
 CALLED = 40
@@ -39,7 +42,10 @@ def rows_of(part: str) -> dict[Group, list[dict[str, Any]]]:
 
 def figure(rows: list[dict[str, Any]], column: str, t: int) -> tuple[float, float, int]:
     """Return mean, standard error and number of sessions of a column after t answers."""
-    values = np.array([float(row[column]) for row in rows if int(row["t"]) == t])
+    return _mean(np.array([float(row[column]) for row in rows if int(row["t"]) == t]))
+
+
+def _mean(values: NDArray[np.float64]) -> tuple[float, float, int]:
     if not values.size:
         return np.nan, np.nan, 0
     return float(values.mean()), float(values.std() / np.sqrt(max(values.size - 1, 1))), values.size
@@ -68,6 +74,26 @@ def regret_table(part: str, column: str, steps: tuple[int, ...]) -> str:
         lines.append([group[0], *beside, group[1], count, *figures])
     heading = ["world", *([] if case is None else ["case"]), "engine", "sessions"]
     return table([*heading, *(f"T = {t}" for t in steps)], lines)
+
+
+def peer_table(column: str) -> str:
+    """Return regret on the sessions that all played; the better BoTorch's less BayesDuel's."""
+    found, lines = rows_of("peer"), []
+    for world, t in product(WORLDS, HALF):
+        groups = [found.get((world, engine, "plain", "potential"), []) for engine in PEER]
+        by_trial = [
+            {int(row["trial"]): float(row[column]) for row in rows if int(row["t"]) == t}
+            for rows in groups
+        ]
+        trials = sorted(set.intersection(*map(set, by_trial)))
+        values = np.array([[regret[trial] for trial in trials] for regret in by_trial])
+        if not trials:
+            continue
+        better = min(values[2:], key=np.mean) - values[0]
+        figures = [text(_mean(row)) for row in (*values, better)]
+        lines.append([world, str(t), str(len(trials)), *figures])
+    names = [engine.replace("-", ", ") for engine in PEER]
+    return table(["world", "T", "sessions", *names, "BoTorch − BayesDuel"], lines)
 
 
 def _order(item: tuple[Group, Any]) -> tuple[int, str, str, int]:
@@ -133,6 +159,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "robust": lambda: regret_table("robust", "regret", HALF),
     "raters": called_table,
     "measure": lambda: regret_table("measure", "regret", HALF),
+    "peer": lambda: peer_table("regret"),
+    "peer-eps": lambda: peer_table("eps"),
     "grid": lambda: regret_table("grid", "regret", HALF),
     "grid-eps": lambda: regret_table("grid", "eps", HALF),
 }

@@ -63,6 +63,25 @@ def test_study_changes_one_thing_at_a_time() -> None:
     assert grounded.mesh == model.mesh
 
 
+def test_study_compares_peers_on_the_sessions_that_all_have_played(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = importlib.import_module("study_parts.duel_results")
+    monkeypatch.setattr(results, "RESULTS", tmp_path)
+    for engine, regrets in zip(
+        results.PEER, ([0.1, 0.3, 0.5], [0.4, 0.4], [0.3, 0.4], [0.4, 0.4, 0.0]), strict=True
+    ):
+        path = tmp_path / "peer" / "linear" / engine / "plain" / "potential" / "00000.csv"
+        path.parent.mkdir(parents=True)
+        rows = [f"{trial},50,{regret}" for trial, regret in enumerate(regrets)]
+        path.write_text("\n".join(["trial,t,regret", *rows]))
+    line = results.peer_table("regret").splitlines()[-1]
+    assert [cell.strip() for cell in line.split("|")[1:-1]] == [
+        *("linear", "50", "2", ".200 ± .100", ".400 ± .000", ".350 ± .050", ".400 ± .000"),
+        ".150 ± .050",
+    ]
+
+
 @pytest.mark.gmsh
 def test_larger_domain_keeps_the_inner_mesh() -> None:
     domain = importlib.import_module("study_parts.domain")
