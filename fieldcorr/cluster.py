@@ -12,6 +12,7 @@ same loop serves this process, new processes, and a cluster::
 import logging
 import re
 import socket
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -35,11 +36,19 @@ ADDRESS = re.compile(r"((tcp|tls|ucx|wss?)://)?[^/\s]+:\d+")
 PATIENCE = 10
 """Seconds in which a scheduler has to answer."""
 
+START = "forkserver" if sys.platform == "linux" else "spawn"
+"""How processes start here: where forking is safe, from one that has loaded PRELOADED for all."""
+
+PRELOADED = ["distributed", "numba.np.arraymath"]
+"""What takes a process 0.3 s to load; the first call of a kernel would load the second."""
+
 SETTINGS = {
+    "distributed.worker.multiprocessing-method": START,
     # Workers that a task may be lost with before it is taken for what ends them.
     "distributed.scheduler.allowed-failures": 10,
-    # Nobody looks at the profile of a worker, which is taken every 10 ms.
+    # Nobody looks at the profile of a worker, which is taken every 10 ms, or at its clock.
     "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "1s",
 }
 """What dask does otherwise for processes here; a cluster has settings of its own."""
 
@@ -172,23 +181,26 @@ def _connected(where: str, count: int | None) -> Iterator["Client"]:
     try:
         import dask
         from distributed import Client, LocalCluster
+        from distributed.utils import get_mp_context
     except ImportError as error:
         raise missing_extra(f"--dask {where}", "dask.distributed", "dask") from error
     if where == LOCAL:
-        with (
-            dask.config.set(SETTINGS),
+        with dask.config.set(SETTINGS):
+            if START == "forkserver":
+                get_mp_context().set_forkserver_preload(PRELOADED)
             # No memory limit: what is large is in files, and killing a worker would not mend it.
-            LocalCluster(
-                n_workers=count or available_threads(),
-                threads_per_worker=1,
-                memory_limit=0,
-                dashboard_address="127.0.0.1:0",
-                preload=DEAF,
-                silence_logs=logging.CRITICAL,  # what goes wrong is raised here
-            ) as cluster,
-            Client(cluster, set_as_default=False) as client,
-        ):
-            yield client
+            with (
+                LocalCluster(
+                    n_workers=count or available_threads(),
+                    threads_per_worker=1,
+                    memory_limit=0,
+                    dashboard_address="127.0.0.1:0",
+                    preload=DEAF,
+                    silence_logs=logging.CRITICAL,  # what goes wrong is raised here
+                ) as cluster,
+                Client(cluster, set_as_default=False) as client,
+            ):
+                yield client
         return
     if not ADDRESS.fullmatch(where):
         raise ClusterError(f'--dask {where}: must be "local" or an address, tcp://HOST:PORT')

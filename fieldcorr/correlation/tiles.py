@@ -37,13 +37,19 @@ def pack_embedding(embedding: ArrayLike | PackedEmbedding) -> PackedEmbedding:
     """Lay an embedding (K, R) out for the kernel of r; do it once when asking for many tiles."""
     if isinstance(embedding, PackedEmbedding):
         return embedding
-    z = np.asarray(embedding, dtype=np.float64)
+    z = _checked(embedding)
+    return PackedEmbedding(_panels(z), len(z))
+
+
+def _checked(embedding: ArrayLike) -> NDArray[np.float64]:
+    """Return an embedding (K, R) as an array of finite numbers."""
+    z = np.ascontiguousarray(embedding, dtype=np.float64)
     if z.ndim != 2 or 0 in z.shape:
         raise CorrelationError(f"an embedding has shape (K, R), not {z.shape}")
     if not np.isfinite(z).all():
         row = int(np.flatnonzero(~np.isfinite(z).all(axis=1))[0])
         raise CorrelationError(f"row {row} of the embedding is not finite")
-    return PackedEmbedding(_panels(z), len(z))
+    return z
 
 
 def _panels(z: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -176,22 +182,22 @@ class NarrowEmbedding:
     """
 
     z: NDArray[np.float64]  # (K, R)
-    narrow: NDArray[np.float32]  # (K + 3, R'), zeros after the last row and column
-    panels: NDArray[np.float32]  # (P, R', COLUMNS)
+    narrow: NDArray[np.float32]  # (K + 7, R) at least, zeros after the last row
+    panels: NDArray[np.float32]  # (P, R, 32): configuration 32 p + c at [p, :, c]
     margin: np.float32
 
 
 def narrow_embedding(embedding: ArrayLike) -> NarrowEmbedding:
     """Lay unit rows (K, R) out for :func:`largest_neighbours`."""
-    z = np.ascontiguousarray(embedding, dtype=np.float64)
+    z = _checked(embedding)
     size, rank = z.shape
-    count, width = -(-size // top_kernels.COLUMNS), rank + -rank % 4
-    narrow = np.zeros((max(size + 3, count * top_kernels.COLUMNS), width), dtype=np.float32)
-    narrow[:size, :rank] = z
-    panels = narrow[: count * top_kernels.COLUMNS].reshape(count, top_kernels.COLUMNS, width)
-    # R' products and sums, the two roundings of the rows, and those of r itself.
-    margin = np.float32((width + 4) * 2.0**-24)
-    return NarrowEmbedding(z, narrow, np.ascontiguousarray(panels.swapaxes(1, 2)), margin)
+    count = -(-size // top_kernels.PANEL)
+    narrow = np.zeros(((count + 1) * top_kernels.PANEL, rank), dtype=np.float32)
+    narrow[:size] = z
+    panels = narrow[: -top_kernels.PANEL].reshape(count, top_kernels.PANEL, rank).swapaxes(1, 2)
+    # R products and sums, the two roundings of the rows, and those of r itself.
+    margin = np.float32((rank + 4) * 2.0**-24)
+    return NarrowEmbedding(z, narrow, np.ascontiguousarray(panels), margin)
 
 
 def largest_neighbours(

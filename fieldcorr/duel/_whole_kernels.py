@@ -152,58 +152,58 @@ def find_worst(
 
 
 @_jit
-def drop_dominated(
+def mark_dominated(
+    begin: int,
+    end: int,
     log_term: np.float32,
     common: np.float32,
     floor: np.float32,
-    worst: int,
-    whole: int,
+    wins: Float32s,
+    plays: Float32s,
+    stays: Bools,
+    out: Float32s,
+) -> None:
+    """Take dominated arms out of ``stays``; fill ``out`` (chunks,) with how many are left."""
+    scratch = np.empty((2, CHUNK), np.float32)
+    for c in range(begin, end):
+        start, stop = c * CHUNK, min((c + 1) * CHUNK, plays.size)
+        lower, upper = scratch[0, : stop - start], scratch[1, : stop - start]
+        w, n, here = wins[start:stop], plays[start:stop], stays[start:stop]
+        _fill_intervals(log_term, common, _ZERO, _ONE, w, n, lower, upper)
+        left = 0
+        for k in range(w.size):
+            here[k] &= upper[k] > floor
+            left += here[k]
+        out[c] = left
+
+
+@_jit
+def keep(
+    stays: Bools,
     offsets: Int64s,
     leaves: UInt16s,
     first_leaf: Int64s,
-    first_row: Int64s,
-    ranks: Int64s,
-    kind: Int64s,
-    active: Bools,
     wins: Float32s,
     plays: Float32s,
     kept_offsets: Int64s,
     kept_leaves: UInt16s,
 ) -> int:
-    """Take dominated arms, or ``worst`` alone if that is not -1, out of ``active`` and the tallies.
+    """Move tallies and leaves of what stays to the front; return their number.
 
-    ``whole`` is 1 where positions are rows, some of them not active; in a list all are.
-    ``leaves`` holds the leaf of each position of block p from ``first_leaf[p]`` on, and
-    ``first_row[p] + ranks[kind[p], leaf]`` is its row. Tallies and leaves of what is left move to
-    the front of ``wins``, ``plays`` and ``kept_leaves``; their number is returned.
+    ``leaves`` holds the leaf of each position of block p from ``first_leaf[p]`` on. ``kept_leaves``
+    may be ``leaves`` where these are in the order of the positions.
     """
-    scratch = np.empty((2, ranks.shape[1]), np.float32)
-    flags, index = np.empty(ranks.shape[1], np.bool_), np.empty(ranks.shape[1] + 1, np.uint16)
+    index = np.empty(np.diff(offsets).max() + 1, np.uint16)
     place = 0
     for p in range(offsets.size - 1):
         start, stop = offsets[p], offsets[p + 1]
-        w, n = wins[start:stop], plays[start:stop]
+        w, n, here = wins[start:stop], plays[start:stop], stays[start:stop]
         own = leaves[first_leaf[p] : first_leaf[p] + stop - start]
-        lower, upper = scratch[0, : w.size], scratch[1, : w.size]
-        _fill_intervals(log_term, common, _ZERO, _ONE, w, n, lower, upper)
-        if worst >= 0:
-            for k in range(w.size):
-                upper[k] = _FAR if start + k != worst else -_FAR
-        stays = active[start:stop] if whole != 0 else flags[: w.size]
-        if whole != 0:
-            _hide(upper, start, active, -_FAR)
-        for k in range(w.size):
-            stays[k] = upper[k] > floor
-        if whole == 0:
-            rank = ranks[kind[p]]
-            for k in range(w.size):
-                if not stays[k]:
-                    active[first_row[p] + rank[own[k]]] = False
         # A list of what stays first: without branches, and two thirds of the time of moving all.
         left = 0
         for k in range(w.size):
             index[left] = k
-            left += stays[k]
+            left += here[k]
         kept_offsets[p] = place
         to = slice(place, place + left)
         kept_wins, kept_plays, kept = wins[to], plays[to], kept_leaves[to]

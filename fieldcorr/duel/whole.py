@@ -20,6 +20,10 @@ from fieldcorr.duel.survivors import Survivor, Survivors
 
 Bools = NDArray[np.bool_]
 
+WORTH_A_LIST = 0.75
+"""The share of all arms up to which a list of the active ones is made: the update of a longer list
+takes longer than that of all arms (0.087 against 0.074 s at 85 %)."""
+
 
 class WholeArms:
     """The tally and the mask of active arms (K,) of one engine, seen together."""
@@ -59,20 +63,24 @@ class WholeArms:
         floor, least = self.bounds()
         if not least <= floor:
             return
-        arrays = tally.wins, tally.plays
-        worst = -1 if self._everyone else kernels.find_worst(*terms, floor, *arrays, self.alive)
-        members, space = tally.members, self._whole.space
-        if members.listed.size:
-            leaves, first_leaf = members.listed, members.offsets
+        listed, arrays = bool(tally.members.listed.size), (tally.wins, tally.plays)
+        stays = np.ones(len(tally.wins), dtype=np.bool_) if listed else self._active
+        if self._everyone:
+            self._by_chunk(kernels.mark_dominated, (), *terms, floor, *arrays, stays)
         else:
-            leaves, first_leaf = members.leaves, members.starts[members.kind]
+            stays[kernels.find_worst(*terms, floor, *arrays, self.alive)] = False
+        if listed:
+            self._active[self._rows(np.flatnonzero(~stays))] = False
+        elif np.count_nonzero(stays) > WORTH_A_LIST * len(stays):
+            return
+        members = tally.members
         kept_offsets, kept = np.empty_like(members.offsets), members.listed
-        if not kept.size:
-            kept = np.empty(len(tally.wins), dtype=np.uint16)
-        rows = space.offsets, space.ranks, space.heads.kind
-        whole = int(not members.listed.size)
-        places = whole, members.offsets, leaves, first_leaf, *rows, self._active
-        count = kernels.drop_dominated(*terms, floor, worst, *places, *arrays, kept_offsets, kept)
+        leaves, first_leaf = members.listed, members.offsets
+        if not listed:
+            leaves, first_leaf = members.leaves, members.starts[members.kind]
+            kept = np.empty(len(stays), dtype=np.uint16)
+        places = members.offsets, leaves, first_leaf
+        count = kernels.keep(stays, *places, *arrays, kept_offsets, kept)
         tally.wins, tally.plays = tally.wins[:count], tally.plays[:count]
         tally.members = members._replace(offsets=kept_offsets, listed=kept[:count])
 

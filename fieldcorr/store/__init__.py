@@ -8,11 +8,10 @@ numba only; :func:`check_store` verifies them. FORMAT.md specifies the file, and
 
 from typing import TYPE_CHECKING, Any
 
-from fieldcorr.store.reader import Store, open_store
-
 if TYPE_CHECKING:
     from fieldcorr.store.blocks import Options
     from fieldcorr.store.check import Finding, check_apart, check_store
+    from fieldcorr.store.reader import Store, open_store
     from fieldcorr.store.work import WorkFolder
     from fieldcorr.store.write import write_store
 
@@ -30,15 +29,17 @@ __all__ = [
 _HOMES = {
     "Finding": "check",
     "Options": "blocks",
+    "Store": "reader",
     "WorkFolder": "work",
     "check_apart": "check",
     "check_store": "check",
+    "open_store": "reader",
     "write_store": "write",
 }
 
 
 def __getattr__(name: str) -> Any:
-    # Writing and checking load numba; who only opens a store need not wait for it.
+    # Writing and checking load numba, reading h5py; nobody has to wait for what he does not use.
     if name not in _HOMES:
         raise AttributeError(f"module 'fieldcorr.store' has no attribute {name!r}")
     from importlib import import_module

@@ -15,7 +15,7 @@ import threading
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from itertools import cycle
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from fieldcorr.cluster import Crew
 from fieldcorr.correlation.tiles import (
+    PackedEmbedding,
     correlation_rows,
     largest_neighbours,
     narrow_embedding,
@@ -42,6 +43,9 @@ for everything else."""
 
 MOST_ROWS = 512
 """Larger blocks are not faster, and an interruption would lose more."""
+
+MOST_SEARCHED = 4096
+"""The same where rows are searched and not kept; blocks of 440 cost a worker 10 % more."""
 
 DEFAULT_MEMORY = 1 << 30
 
@@ -79,12 +83,12 @@ class Block:
         return all(np.array_equal(a, vars(other)[name]) for name, a in vars(self).items())
 
 
-def block_rows(count: int, memory: int) -> int:
+def block_rows(count: int, memory: int, most: int = MOST_ROWS) -> int:
     """Return the rows of a block that fits into ``memory`` bytes, in whole chunks of the matrix.
 
-    At least one chunk, at most MOST_ROWS.
+    ``count`` cells are needed for each row. At least one chunk, at most ``most`` rows.
     """
-    fitting = min(MOST_ROWS, memory // (BYTES_PER_CELL * max(1, count)))
+    fitting = min(most, memory // (BYTES_PER_CELL * max(1, count)))
     return max(BLOCK_ROWS, fitting // BLOCK_ROWS * BLOCK_ROWS)
 
 
@@ -116,12 +120,18 @@ def count_neighbours(rows: NDArray[np.float32], start: int, options: Options) ->
     return neighbour_counts(rows, start, threshold=options.threshold, top=options.top_k or None)
 
 
-class _Memory(threading.local):
-    """Buffers that rows of r are computed into, one set per thread."""
+class _Rows(threading.local):
+    """Computes rows of r into memory that all blocks share, one set of buffers per thread."""
 
-    def __init__(self, shape: tuple[int, int]) -> None:
+    def __init__(self, packed: PackedEmbedding, most: int) -> None:
+        self._packed, shape = packed, (most, packed.size)
         # Two in turn: one is still being written when the next is computed.
-        self.turns = cycle([np.empty(shape, dtype=np.float32) for _ in range(2)])
+        self._turns = cycle([np.empty(shape, dtype=np.float32) for _ in range(2)])
+
+    def __call__(self, start: int, stop: int) -> NDArray[np.float32]:
+        """Return rows of r, valid until the next but one."""
+        out = next(self._turns)[: stop - start]
+        return correlation_rows(self._packed, start, stop, out=out)
 
 
 class Blocks:
@@ -142,19 +152,21 @@ class Blocks:
         crew: Crew | None = None,
     ) -> None:
         self._options, self._embedding, self._crew = options, embedding, crew
-        self._packed = pack_embedding(embedding)
         self._folder = folder
         self._code = key
         self._key = _key_of(embedding, options, key)
-        self._bounds = bounds(len(embedding), block_rows(len(embedding), options.memory))
-        self._in_files = crew is not None or self._size(len(embedding)) > options.memory
-        # Without a matrix to write, the largest r of a row are found without making the row.
+        count = len(embedding)
+        self._in_files = crew is not None or self._size(count) > options.memory
         self._narrow = None
+        rows = block_rows(count, options.memory)
         if options.top_k and not options.matrix:
+            # Without a matrix to write, the largest r of a row are found without making the row:
+            # a block takes what is found, once as it comes and once joined.
             self._narrow = narrow_embedding(embedding)
+            rows = block_rows(2 * min(options.top_k, count), options.memory, MOST_SEARCHED)
+        self._bounds = bounds(count, rows)
         self._found_blocks: list[Block] = []
         self._counts: list[NDArray[np.int64]] = []
-        self._memory = _Memory((self._bounds[0][1], len(embedding)))
 
     @property
     def name(self) -> str:
@@ -187,7 +199,7 @@ class Blocks:
                 counts = count_neighbours(rows, start, self._options)
             self._counts.append(counts)
             yield rows
-            report(stage, stop / self._packed.size)
+            report(stage, stop / len(self._embedding))
         if self._in_files:
             fsync_folder(self._folder)
 
@@ -226,11 +238,10 @@ class Blocks:
         found = largest_neighbours(self._narrow, start, stop, top=top, threshold=threshold)
         return Block(np.empty((stop - start, 0), dtype=np.float32), *found)
 
-    def _compute(self, start: int, stop: int) -> NDArray[np.float32]:
-        """Compute rows of r into the memory that all blocks share."""
-        return correlation_rows(
-            self._packed, start, stop, out=next(self._memory.turns)[: stop - start]
-        )
+    @cached_property
+    def _compute(self) -> _Rows:
+        """What computes rows of r, where they are needed."""
+        return _Rows(pack_embedding(self._embedding), self._bounds[0][1])
 
     def _make_elsewhere(self, crew: Crew, report: Progress) -> None:
         """Have workers make the blocks that have no file yet; files are read and checked later.

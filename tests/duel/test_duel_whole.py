@@ -25,6 +25,7 @@ from fieldcorr.duel import (
 )
 from fieldcorr.duel import _kernels as duel_kernels
 from fieldcorr.duel import _whole_kernels as kernels
+from fieldcorr.duel import whole as whole_module
 from fieldcorr.errors import DuelError
 from fieldcorr.store import open_store
 from tests.duel.conftest import CONTACTS
@@ -150,6 +151,24 @@ def assert_same(one: CorrDuel, other: CorrDuel) -> None:
     np.testing.assert_array_equal(one.active, other.active)
     np.testing.assert_array_equal(one._learnt.tally.wins, other._learnt.tally.wins)
     assert one.survivors[:5].arm.tolist() == other.survivors[:5].arm.tolist()
+
+
+def test_survivors_are_the_same_with_a_list_and_without(
+    source: WholeSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engines = []
+    for share in (0.0, 1.0):
+        monkeypatch.setattr(whole_module, "WORTH_A_LIST", share)
+        engines.append(played(source, 25))
+    dense, listed = engines
+    tallies: list[Any] = [engine._learnt.tally for engine in engines]
+    assert [bool(tally.members.listed.size) for tally in tallies] == [False, True]
+    assert 0 < len(dense.active) < len(source)
+    np.testing.assert_array_equal(dense.active, listed.active)
+    np.testing.assert_array_equal(tallies[0].wins[dense.active], tallies[1].wins)
+    np.testing.assert_array_equal(tallies[0].plays[dense.active], tallies[1].plays)
+    assert dense.survivors[:7].arm.tolist() == listed.survivors[:7].arm.tolist()
+    assert dense.ask() == listed.ask()
 
 
 def test_undo_equals_never_having_answered(source: WholeSource) -> None:

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -104,6 +105,30 @@ def test_blocks_fit_into_memory_and_cover_all_rows() -> None:
     assert block_rows(10**5, 1) == 8
     assert block_rows(100, 2**40) == 512
     assert bounds(20, 8) == [(0, 8), (8, 16), (16, 20)]
+
+
+@pytest.mark.parametrize(
+    ("memory", "files"),
+    [(1, 250), (2**20, 6), (2**23, 1)],
+    ids=["8 rows", "336 rows", "all rows"],
+)
+def test_blocks_of_a_search_are_as_large_as_what_they_find(
+    memory: int, files: int, tmp_path: Path
+) -> None:
+    """Memory that numpy takes; whole rows of r would be 8 kB each."""
+    rows = np.random.default_rng(1).standard_normal((2000, 5))
+    rows /= np.linalg.norm(rows, axis=1)[:, None]
+    options = Options(top_k=64, matrix=False, memory=memory)
+    blocks = blocks_module.Blocks(rows, options, tmp_path)
+    blocks._in_files = True
+    next(iter(blocks.rows()))  # loads the kernel
+    tracemalloc.start()
+    try:
+        taken = [tracemalloc.get_traced_memory()[1] for _ in blocks.rows()]
+    finally:
+        tracemalloc.stop()
+    assert len(list(tmp_path.glob("*-*-*.rows"))) == len(taken) == files
+    assert memory == 1 or taken[-1] < memory
 
 
 @given(
