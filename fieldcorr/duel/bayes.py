@@ -38,13 +38,6 @@ TRIED = 8
 CANDIDATES = 4
 """Arms among which the most informative pair is asked."""
 
-OPENING = 10
-"""Answers before which any arm is compared with the best mean.
-
-Before anything is known the best arms of samples are the extremes of the features; answers there
-tell little about which model of the bank is right, if there are several.
-"""
-
 LINEAR = ("field", "current")
 """Models of the bank in which every answer tells about all arms, however far from it."""
 
@@ -445,20 +438,11 @@ class BayesDuel(Engine):
         return pair if self._rng(_SIDES).random() < 0.5 else pair[::-1]
 
     def _chosen(self, free: NDArray[np.bool_], first: int | None = None) -> tuple[int, int]:
-        """Return the pair that tells most, of the best mean and the best of samples.
-
-        In the opening it is the best mean and any other arm.
-        """
+        """Return the pair that tells most, of the best mean and the best of samples."""
         weights, names = self._mean_weights(), [*self._models]
         arms = [] if first is None else [first]
         if np.abs(weights).max() > 1e-9:  # else all means are equal, and rounding would choose
             arms.append(self._arms.best(weights, free))
-        if self._learnt.kinds.size < OPENING and len(names) > 1:
-            rng, others, pair = self._rng(_TRIED), free.copy(), arms[:1]
-            while len(pair) < 2:
-                others[pair] = False
-                pair.append(self._any_of(others, rng))
-            return pair[0], pair[1]
         samples, models = self._sampled(self._rng(_TRIED), TRIED, stated=False)
         for model, sample in zip(models, samples.T, strict=True):
             if len(set(arms)) < CANDIDATES:
@@ -471,16 +455,6 @@ class BayesDuel(Engine):
         if len(arms) == 2:
             return int(arms[0]), int(arms[1])
         return self._telling(np.array(arms), fixed=first is not None)
-
-    def _any_of(self, free: NDArray[np.bool_], rng: np.random.Generator) -> int:
-        """Return any free arm: its place by a random utility is drawn, not its number."""
-        axes = rng.standard_normal((self._arms.mixing.shape[0], 1))
-        weights = np.empty((self._arms.mixing.shape[1], 1))
-        kernels.mix(self._arms.mixing, axes, weights)
-        arms = np.flatnonzero(free)
-        place = int(rng.integers(arms.size))
-        utility = np.einsum("kf,f->k", self._arms.table, weights[:, 0])[arms]
-        return int(arms[np.argpartition(utility, place)[place]])
 
     def _best_of(self, name: str, weights: Float64s, free: NDArray[np.bool_]) -> int:
         """Return the best arm of a sample, with the features that its model has."""

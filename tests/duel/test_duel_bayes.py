@@ -14,10 +14,8 @@ from numpy.typing import NDArray
 
 import fieldcorr as fc
 from fieldcorr.correlation.features import BANK
-from fieldcorr.correlation.sources import as_source
 from fieldcorr.duel import BayesDuel, source_from_embedding, source_from_kernel
 from fieldcorr.duel import _bayes_kernels as kernels
-from fieldcorr.duel.bayes import OPENING
 from fieldcorr.duel.response import responding_root
 from fieldcorr.duel.terminal import progress_line, result_text
 from fieldcorr.errors import DuelError
@@ -395,20 +393,6 @@ def test_before_the_first_answer_every_configuration_is_left() -> None:
     assert told == "Nothing is ranked: no comparison tells one from another yet."
     engine.answer("left")
     assert "\n   1  " in result_text(engine)
-
-
-def test_an_opening_compares_the_best_mean_with_any_other_arm() -> None:
-    source, others = as_source(correlations(40)), np.zeros(40, dtype=int)
-    for seed in range(60):
-        engine = BayesDuel(source, horizon=50, seed=seed)
-        engine.answer("left")
-        for _ in range(1, OPENING):
-            (other,) = {*engine.ask()} - {engine.best}
-            others[other] += 1
-            engine.answer("right" if other % 2 else "left")
-    # 13.5 times each on average, but the best is no other arm
-    assert others.min() >= 3
-    assert others.max() <= 30
 
 
 def test_what_is_believed_hangs_together() -> None:
