@@ -49,7 +49,7 @@ def rows() -> list[Row]:
     subject = f"{TOP} nearest of {SEARCHED} among {MANY}, 1 thread"
     result.append(Row(subject, search, (peer,), 2.5, long=True))
     # Few: starting workers is all there is.
-    for count, aim in ((MANY, 1 / 1.15), (2 * MANY, 1 / 1.15), (FEW_ROWS, None)):
+    for count, aim in ((MANY, 1 / 1.15), (2 * MANY, 1 / 1.15), (4 * MANY, 1 / 1.15), (FEW_ROWS, None)):
         shared = _task(
             "fieldcorr, 2 dask workers", "store_neighbours", repeat=1, k=count, dask="local"
         )
