@@ -11,15 +11,15 @@ from fieldcorr.cli._common import EXIT_FOUND, ThreadsOption, progress, show
 
 
 def command(
-    store: Annotated[Path, typer.Argument(metavar="STORE", help="The store to verify.")],
+    store: Annotated[Path, typer.Argument(metavar="STORE", help="The store, or sweep, to verify.")],
     threads: ThreadsOption = None,
 ) -> None:
     """Verify everything that a store promises.
 
     Structure, checksums of all data, ids and polarities, currents against the admittance, unit
     rows, r against the embedding, neighbourhoods against r, fields against samples. Every finding
-    is named. The file is read in a process of its own: if it makes the HDF5 library crash or hang,
-    that is a finding too.
+    is named. Of a sweep: structure and checksums. The file is read in a process of its own: if it
+    makes the HDF5 library crash or hang, that is a finding too.
 
     Exit codes: 0 sound, 1 not sound, 2 no such file.
 

@@ -26,6 +26,7 @@ from fieldcorr.progress import Progress, silent
 from fieldcorr.store import layout
 from fieldcorr.store.layout import Entry
 from fieldcorr.store.reader import Store
+from fieldcorr.store.sweeps import is_sweep, open_sweep
 
 DEFAULT_MEMORY = 1 << 28
 
@@ -56,7 +57,7 @@ def check_store(
     threads: int | None = None,
     progress: Progress = silent,
 ) -> list[Finding]:
-    """Verify a store completely and return what is wrong; nothing when it is sound.
+    """Verify a store, or a sweep, completely and return what is wrong; nothing when it is sound.
 
     Parameters
     ----------
@@ -70,6 +71,9 @@ def check_store(
         Called with the stage and the share that is done.
     """
     try:
+        if is_sweep(path):
+            open_sweep(path)  # which verifies all of it
+            return []
         store = Store(Path(path))
     except StoreError as error:
         return [Finding("structure", _without_path(error, path))]

@@ -48,8 +48,8 @@ def rows() -> list[Row]:
     peer = _task("scikit-learn kneighbors", "search_sklearn", repeat=2, k=MANY)
     subject = f"{TOP} nearest of {SEARCHED} among {MANY}, 1 thread"
     result.append(Row(subject, search, (peer,), 2.5, long=True))
-    # Few: starting workers is all there is.
-    for count, aim in ((MANY, 1 / 1.15), (2 * MANY, 1 / 1.15), (4 * MANY, 1 / 1.15), (FEW_ROWS, None)):
+    for count in (MANY, 2 * MANY, 4 * MANY, FEW_ROWS):
+        aim = None if count == FEW_ROWS else 1 / 1.15  # few: starting workers is all there is
         shared = _task(
             "fieldcorr, 2 dask workers", "store_neighbours", repeat=1, k=count, dask="local"
         )

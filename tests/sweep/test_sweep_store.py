@@ -42,6 +42,18 @@ def test_r_is_the_mean_and_the_spread_that_of_the_sweep(store: Store, swept: Swe
     assert check_store(store.path) == []
 
 
+def test_a_sweep_is_checked_too(swept: SweepStore, tmp_path: Path) -> None:
+    import h5py
+
+    assert check_store(swept.path) == []
+    path = tmp_path / "changed.h5"
+    path.write_bytes(swept.path.read_bytes())
+    with h5py.File(path, "r+") as file:
+        file["/samples/gram"][0, 0, 0] += 1.0
+    (finding,) = check_store(path)
+    assert str(finding) == "structure: /samples/gram does not match its recorded sha256"
+
+
 def test_a_mean_of_other_samples_is_found_out(store: Store, tmp_path: Path) -> None:
     import h5py
 
