@@ -75,9 +75,9 @@ def _set_text(file: h5py.File, name: str, text: str) -> None:
 def is_sweep(path: str | Path) -> bool:
     """Tell whether a file is a sweep store, by its attribute alone."""
     try:
-        with h5py.File(path, "r") as file:
+        with hdf5_errors(Path(path)), h5py.File(path, "r") as file:
             return "fieldcorr-sweep-format" in file.attrs
-    except OSError:
+    except StoreError:
         return False
 
 
