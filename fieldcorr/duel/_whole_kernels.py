@@ -161,20 +161,16 @@ def mark_dominated(
     wins: Float32s,
     plays: Float32s,
     stays: Bools,
-    out: Float32s,
 ) -> None:
-    """Take dominated arms out of ``stays``; fill ``out`` (chunks,) with how many are left."""
+    """Take dominated arms of the chunks begin ... end out of ``stays``."""
     scratch = np.empty((2, CHUNK), np.float32)
     for c in range(begin, end):
         start, stop = c * CHUNK, min((c + 1) * CHUNK, plays.size)
         lower, upper = scratch[0, : stop - start], scratch[1, : stop - start]
         w, n, here = wins[start:stop], plays[start:stop], stays[start:stop]
         _fill_intervals(log_term, common, _ZERO, _ONE, w, n, lower, upper)
-        left = 0
         for k in range(w.size):
             here[k] &= upper[k] > floor
-            left += here[k]
-        out[c] = left
 
 
 @_jit

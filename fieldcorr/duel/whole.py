@@ -66,7 +66,7 @@ class WholeArms:
         listed, arrays = bool(tally.members.listed.size), (tally.wins, tally.plays)
         stays = np.ones(len(tally.wins), dtype=np.bool_) if listed else self._active
         if self._everyone:
-            self._by_chunk(kernels.mark_dominated, (), *terms, floor, *arrays, stays)
+            self._run(kernels.mark_dominated, *terms, floor, *arrays, stays)
         else:
             stays[kernels.find_worst(*terms, floor, *arrays, self.alive)] = False
         if listed:
@@ -136,10 +136,16 @@ class WholeArms:
     def _by_chunk(
         self, kernel: Callable[..., None], shape: tuple[int, ...], *arguments: object
     ) -> NDArray[np.float32]:
-        chunks = -(-len(self.tally.wins) // kernels.CHUNK)
-        out = np.empty((chunks, *shape), dtype=np.float32)
-        _parallel.run_ranges(kernel, chunks, *arguments, out, least=64)
+        out = np.empty((self._chunks, *shape), dtype=np.float32)
+        self._run(kernel, *arguments, out)
         return out
+
+    def _run(self, kernel: Callable[..., None], *arguments: object) -> None:
+        _parallel.run_ranges(kernel, self._chunks, *arguments, least=64)
+
+    @property
+    def _chunks(self) -> int:
+        return -(-len(self.tally.wins) // kernels.CHUNK)
 
 
 class WholeSurvivors(Survivors):

@@ -39,7 +39,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    # Writing and checking load numba, reading h5py; nobody has to wait for what he does not use.
+    # Writing and checking load numba, reading h5py; nobody waits for what they do not use.
     if name not in _HOMES:
         raise AttributeError(f"module 'fieldcorr.store' has no attribute {name!r}")
     from importlib import import_module
