@@ -1,7 +1,7 @@
 """BayesDuel: inference against quadrature and long chains, laws of its state, lessons."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -10,34 +10,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 import fieldcorr as fc
 from fieldcorr.correlation.features import BANK
 from fieldcorr.duel import BayesDuel, source_from_embedding, source_from_kernel
 from fieldcorr.duel import _bayes_kernels as kernels
-from fieldcorr.duel.response import responding_root
 from fieldcorr.duel.terminal import progress_line, result_text
 from fieldcorr.errors import DuelError
+from tests.duel.problems import Float64s, Problem, chance, normal_below
 from tests.duel.support import answer_by, correlations, embedding, line
-
-Float64s = NDArray[np.float64]
-
-
-def normal_below(x: Float64s) -> Float64s:
-    """Return the normal distribution function."""
-    return np.asarray([0.5 * math.erfc(-v / math.sqrt(2.0)) for v in np.ravel(x)]).reshape(x.shape)
-
-
-def chance(u: Float64s, kind: int, noise: float, lapse: float, band: float) -> Float64s:
-    """Return P(answer | u), the definition."""
-    win = normal_below((u - band) / noise)
-    tie = normal_below((band - np.abs(u)) / noise) - normal_below((-band - np.abs(u)) / noise)
-    idle = 2.0 * normal_below(np.array([-band / noise]))[0]
-    if kind == kernels.WIN:
-        return np.asarray((1.0 - lapse) * win + lapse * idle / 2.0)
-    return np.asarray((1.0 - lapse) * tie + lapse * (1.0 - idle))
-
 
 # -- inference -------------------------------------------------------------------------------------
 
@@ -111,76 +92,6 @@ def test_information_is_that_of_quadrature(
     assert np.count_nonzero(score) <= 1
 
 
-@dataclass(frozen=True)
-class Problem:
-    """Answers to 30 duels of 8 arms with 4 features, and the rater who gave them."""
-
-    x: Float64s
-    arms: NDArray[np.int64]
-    kinds: NDArray[np.int64]
-    rater: tuple[float, float, float]
-    keep: Float64s
-
-    @classmethod
-    def made(cls, seed: int, lapse: float) -> "Problem":
-        rng = np.random.default_rng(seed)
-        x = 0.5 * rng.standard_normal((8, 4))  # rows of length 1, like features
-        arms = np.array([rng.permutation(8)[:2] for _ in range(30)])
-        truth = x @ rng.standard_normal(4)
-        seen = np.where(rng.random(30) < lapse, 0.0, truth[arms[:, 0]] - truth[arms[:, 1]])
-        gap = seen + 0.7 * rng.standard_normal(30)
-        kinds = np.where(np.abs(gap) < 0.3, kernels.TIE, kernels.WIN)
-        arms = np.where((gap < 0.0)[:, None], arms[:, ::-1], arms)
-        return cls(x, arms, kinds, (0.7, lapse, 0.3), np.ones(30))
-
-    @property
-    def directions(self) -> Float64s:
-        return np.asarray(self.x[self.arms[:, 0]] - self.x[self.arms[:, 1]])
-
-    @property
-    def raters(self) -> Float64s:
-        return np.tile(self.rater, (30, 1))
-
-    def propagated(self, start: Float64s, sites: Float64s) -> tuple[Float64s, Float64s, Float64s]:
-        """Return mean, root and sites where nothing changes; ``start`` is the mean of the prior."""
-        mean, root, sites = start.copy(), np.eye(4), sites.copy()
-        for n in np.argsort(-sites[:, 0]):
-            kernels.change_site(mean, root, self.directions[n], *sites[n], np.empty(4))
-        told = self.arms, self.kinds, self.raters, self.keep, sites
-        kernels.refresh(0, 30 * 60, self.x, np.arange(4), np.ones(4), *told, mean, root)
-        return mean, root, sites
-
-    def stated(self, sites: Float64s) -> tuple[Float64s, Float64s, Float64s]:
-        """Return mean, sites, and the root that an engine states."""
-        mean, root, sites = self.propagated(np.zeros(4), sites)
-        told = sites, self.directions, self.kinds, self.raters, self.keep
-        return mean, sites, responding_root(mean, root, *told)
-
-    def walked(self) -> Float64s:
-        """Return x . w, (8, 400, steps), of 400 long random walks over the exact posterior."""
-        rng = np.random.default_rng(3)
-        grid = np.linspace(-12.0, 12.0, 4001)
-        either = [chance(grid, kind, *self.rater) for kind in (kernels.WIN, kernels.TIE)]
-        table = np.log(np.maximum(either, 1e-300))
-
-        def log_density(w: Float64s) -> Float64s:
-            u = self.directions @ w
-            won = np.interp(u, grid, table[0])
-            logs = np.where(self.kinds[:, None] == kernels.WIN, won, np.interp(u, grid, table[1]))
-            return np.asarray(logs.sum(axis=0) - 0.5 * (w**2).sum(axis=0))
-
-        w = rng.standard_normal((4, 400))
-        density, kept = log_density(w), []
-        for step in range(2000):
-            trial = w + 0.6 * rng.standard_normal(w.shape)
-            other = log_density(trial)
-            taken = np.log(rng.random(w.shape[1])) < other - density
-            w, density = np.where(taken, trial, w), np.where(taken, other, density)
-            if step >= 300 and step % 5 == 0:
-                kept.append(self.x @ w)
-        return np.stack(kept, axis=2)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("lapse", [0.0, 0.05, 0.15, 0.4])
@@ -192,6 +103,10 @@ def test_means_and_deviations_agree_with_long_chains(seed: int, lapse: float) ->
     parts = chains.reshape(8, 20, -1).std(axis=2)  # of 20 walks each
     error = parts.std(axis=1, ddof=1) / math.sqrt(20.0)
     assert (error < 0.01 * deviation).all()
+    centre, spread, counting = problem.weighed(200_000)  # what scripts/study moments compares with
+    assert counting > 10_000
+    assert np.abs(centre - expected).max() < 0.03 * deviation.max()
+    assert np.abs(spread / deviation - 1.0).max() < 0.03
     found = np.sqrt(((problem.x @ root) ** 2).sum(axis=1))
     assert np.abs(problem.x @ mean - expected).max() < 0.05 * np.abs(expected).max()
     assert np.abs(found / deviation - 1.0).max() < 0.05

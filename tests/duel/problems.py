@@ -1,0 +1,121 @@
+"""Small problems of inference whose exact posterior can be had, for tests and `scripts/study`."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fieldcorr.duel import _bayes_kernels as kernels
+from fieldcorr.duel.response import responding_root
+
+Float64s = NDArray[np.float64]
+
+_GRID = np.linspace(-12.0, 12.0, 4001)
+
+
+def normal_below(x: Float64s) -> Float64s:
+    """Return the normal distribution function."""
+    return np.asarray([0.5 * math.erfc(-v / math.sqrt(2.0)) for v in np.ravel(x)]).reshape(x.shape)
+
+
+def chance(u: Float64s, kind: int, noise: float, lapse: float, band: float) -> Float64s:
+    """Return P(answer | u), the definition."""
+    win = normal_below((u - band) / noise)
+    tie = normal_below((band - np.abs(u)) / noise) - normal_below((-band - np.abs(u)) / noise)
+    idle = 2.0 * normal_below(np.array([-band / noise]))[0]
+    if kind == kernels.WIN:
+        return np.asarray((1.0 - lapse) * win + lapse * idle / 2.0)
+    return np.asarray((1.0 - lapse) * tie + lapse * (1.0 - idle))
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Answers to 30 duels of 8 arms with 4 features, and the rater who gave them."""
+
+    x: Float64s
+    arms: NDArray[np.int64]
+    kinds: NDArray[np.int64]
+    rater: tuple[float, float, float]
+    keep: Float64s
+
+    @classmethod
+    def made(cls, seed: int, lapse: float) -> "Problem":
+        rng = np.random.default_rng(seed)
+        x = 0.5 * rng.standard_normal((8, 4))  # rows of length 1, like features
+        arms = np.array([rng.permutation(8)[:2] for _ in range(30)])
+        truth = x @ rng.standard_normal(4)
+        seen = np.where(rng.random(30) < lapse, 0.0, truth[arms[:, 0]] - truth[arms[:, 1]])
+        gap = seen + 0.7 * rng.standard_normal(30)
+        kinds = np.where(np.abs(gap) < 0.3, kernels.TIE, kernels.WIN)
+        arms = np.where((gap < 0.0)[:, None], arms[:, ::-1], arms)
+        return cls(x, arms, kinds, (0.7, lapse, 0.3), np.ones(30))
+
+    @property
+    def directions(self) -> Float64s:
+        return np.asarray(self.x[self.arms[:, 0]] - self.x[self.arms[:, 1]])
+
+    @property
+    def raters(self) -> Float64s:
+        return np.tile(self.rater, (30, 1))
+
+    def propagated(self, start: Float64s, sites: Float64s) -> tuple[Float64s, Float64s, Float64s]:
+        """Return mean, root and sites where nothing changes; ``start`` is the mean of the prior."""
+        mean, root, sites = start.copy(), np.eye(4), sites.copy()
+        for n in np.argsort(-sites[:, 0]):
+            kernels.change_site(mean, root, self.directions[n], *sites[n], np.empty(4))
+        told = self.arms, self.kinds, self.raters, self.keep, sites
+        kernels.refresh(0, 30 * 60, self.x, np.arange(4), np.ones(4), *told, mean, root)
+        return mean, root, sites
+
+    def stated(self, sites: Float64s) -> tuple[Float64s, Float64s, Float64s]:
+        """Return mean, sites, and the root that an engine states."""
+        mean, root, sites = self.propagated(np.zeros(4), sites)
+        told = sites, self.directions, self.kinds, self.raters, self.keep
+        return mean, sites, responding_root(mean, root, *told)
+
+    @cached_property
+    def _logs(self) -> Float64s:
+        either = [chance(_GRID, kind, *self.rater) for kind in (kernels.WIN, kernels.TIE)]
+        return np.log(np.maximum(either, 1e-300))
+
+    def log_density(self, w: Float64s) -> Float64s:
+        """Return the log density of weights (4, S), up to a constant: the definition."""
+        u = self.directions @ w
+        won, tied = (np.interp(u, _GRID, logs) for logs in self._logs)
+        logs = np.where(self.kinds[:, None] == kernels.WIN, won, tied)
+        return np.asarray(logs.sum(axis=0) - 0.5 * (w**2).sum(axis=0))
+
+    def weighed(self, samples: int) -> tuple[Float64s, Float64s, float]:
+        """Return means and deviations of x . w (8,) by importance, and how many samples count.
+
+        Samples are of the normal form, half of them from one that is 1.8 times as wide.
+        """
+        mean, root, _ = self.propagated(np.zeros(4), np.zeros((30, 2)))
+        rng = np.random.default_rng(0)
+        y = rng.standard_normal((4, samples)) * np.where(np.arange(samples) % 2, 1.0, 1.8)
+        square = (y**2).sum(axis=0)
+        drawn = np.log(np.exp(-0.5 * square) + np.exp(-0.5 * square / 1.8**2) / 1.8**4)
+        w = mean[:, None] + root @ y
+        logs = self.log_density(w) - drawn
+        weight = np.exp(logs - logs.max())
+        weight /= weight.sum()
+        u = self.x @ w
+        centre = u @ weight
+        spread = np.sqrt((u - centre[:, None]) ** 2 @ weight)
+        return centre, spread, 1.0 / float((weight**2).sum())
+
+    def walked(self) -> Float64s:
+        """Return x . w, (8, 400, steps), of 400 long random walks over the exact posterior."""
+        rng = np.random.default_rng(3)
+        w = rng.standard_normal((4, 400))
+        density, kept = self.log_density(w), []
+        for step in range(2000):
+            trial = w + 0.6 * rng.standard_normal(w.shape)
+            other = self.log_density(trial)
+            taken = np.log(rng.random(w.shape[1])) < other - density
+            w, density = np.where(taken, trial, w), np.where(taken, other, density)
+            if step >= 300 and step % 5 == 0:
+                kept.append(self.x @ w)
+        return np.stack(kept, axis=2)
