@@ -12,17 +12,18 @@ from study_parts.duel_results import table
 from tests.duel.problems import Float64s, Problem
 
 LAPSES = (0.0, 0.05, 0.15, 0.4)
-LEAST = 10_000
-"""Samples that must count, for a standard error of 1 % of a deviation."""
+PROBLEMS = 24
+SAMPLES, LEAST = 400_000, 10_000
+"""Samples of each posterior, and how many of them must count, for 1 % of a deviation."""
 
 
-def compared(seed: int, lapse: float, samples: int) -> tuple[Float64s, Float64s, float]:
+def compared(seed: int, lapse: float) -> tuple[Float64s, Float64s, float]:
     """Return deviations over exact ones less 1, of the normal form and as stated, (8,) each.
 
     And the largest error of a mean, over the largest mean.
     """
     problem = Problem.made(seed, lapse)
-    centre, spread, counting = problem.weighed(samples)
+    centre, spread, counting = problem.weighed(SAMPLES)
     if counting < LEAST:
         raise SystemExit(f"problem {seed}, lapse rate {lapse}: only {counting:.0f} samples count")
     blank = np.zeros((30, 2))
@@ -34,29 +35,25 @@ def compared(seed: int, lapse: float, samples: int) -> tuple[Float64s, Float64s,
     return plain, own, float(np.abs(problem.x @ mean - centre).max() / np.abs(centre).max())
 
 
-def row(lapse: float, problems: int, samples: int) -> list[str]:
+def row(lapse: float) -> list[str]:
     """Return one line of the table."""
-    found = [compared(seed, lapse, samples) for seed in range(problems)]
+    found = [compared(seed, lapse) for seed in range(PROBLEMS)]
     plain, own = (np.concatenate(errors) for errors in list(zip(*found, strict=True))[:2])
     means = np.array([error for _, _, error in found])
     figures = [f"{100 * np.mean(np.abs(e) < 0.05):.0f} %" for e in (plain, own)]
     worst = [f"{100 * e[np.argmax(np.abs(e))]:+.1f} %" for e in (plain, own)]
     alike = sum(np.abs(e).max() < 0.05 and m < 0.05 for _, e, m in found)
     return [f"{lapse:g}", figures[0], worst[0], f"{100 * own.mean():+.1f} %", figures[1], worst[1],
-            f"{100 * means.max():.1f} %", f"{alike} of {problems}"]  # fmt: skip
+            f"{100 * means.max():.1f} %", f"{alike} of {PROBLEMS}"]  # fmt: skip
 
 
 def main() -> None:
     """Print one line per lapse rate."""
-    parser = argparse.ArgumentParser(prog="scripts/study moments", description=__doc__)
-    parser.add_argument("--problems", type=int, default=24, help="per lapse rate")
-    parser.add_argument("--samples", type=int, default=400_000, help="of each posterior")
-    options = parser.parse_args()
+    argparse.ArgumentParser(prog="scripts/study moments", description=__doc__).parse_args()
     heading = ["lapse rate", "deviations by (36), within 5 %", "worst", "by (38b), on average",
                "within 5 %", "worst", "worst mean, of the largest",
                "problems with all within 5 %"]  # fmt: skip
-    lines = [row(lapse, options.problems, options.samples) for lapse in LAPSES]
-    print(table(heading, lines))
+    print(table(heading, [row(lapse) for lapse in LAPSES]))
 
 
 if __name__ == "__main__":

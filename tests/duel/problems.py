@@ -42,6 +42,7 @@ class Problem:
 
     @classmethod
     def made(cls, seed: int, lapse: float) -> "Problem":
+        """Draw arms, a utility, pairs and answers."""
         rng = np.random.default_rng(seed)
         x = 0.5 * rng.standard_normal((8, 4))  # rows of length 1, like features
         arms = np.array([rng.permutation(8)[:2] for _ in range(30)])
@@ -54,10 +55,12 @@ class Problem:
 
     @property
     def directions(self) -> Float64s:
+        """Features of the winner less those of the loser, (30, 4)."""
         return np.asarray(self.x[self.arms[:, 0]] - self.x[self.arms[:, 1]])
 
     @property
     def raters(self) -> Float64s:
+        """Noise, lapse rate and band of every answer, (30, 3)."""
         return np.tile(self.rater, (30, 1))
 
     def propagated(self, start: Float64s, sites: Float64s) -> tuple[Float64s, Float64s, Float64s]:
