@@ -1,9 +1,11 @@
 """Features of the arms: what a utility that is linear in its weights can be made of.
 
-Six groups, as far as the source of r gives them; the weights of a utility have a normal prior.
+Seven groups, as far as the source of r gives them; the weights of a utility have a normal prior.
 
 * ``field``: unit rows Z, r = Z Z', or as many leading eigenfeatures of r;
-* ``near``: eigenfeatures of exp(-(1 - r) / 0.3), bumps around single arms;
+* ``near``: eigenfeatures of exp(-(1 - r) / 0.3), which tell single arms apart;
+* ``broad``: those of its square, the covariance of a sum of such bumps around arms drawn at
+  random: smoother, and arms with many others around them differ more;
 * ``even``: eigenfeatures of r^2, the same for a configuration and its polarity mirror;
 * ``current``: the contact currents of a store, whitened over its arms: linear in the field, whose
   strength r alone does not know;
@@ -40,6 +42,7 @@ BANK: Mapping[str, Mapping[str, float]] = {
     "field": {"field": 1.0},
     "current": {"current": 1.0},
     "near": {"field": 0.3, "near": 0.7},
+    "broad": {"broad": 1.0},
     "even": {"even": 1.0},
     "strength": {"near": 0.5, "strength": 0.5},
     "recruited": {"recruited": 1.0},
@@ -114,11 +117,13 @@ def _made(source: CorrelationSource) -> Features:
     def r(arm: int) -> Float64s:
         return np.maximum(exact.row(arm), -1.0, dtype=np.float64)
 
+    near = _eigenfeatures(lambda arm: np.exp((r(arm) - 1.0) / NEAR), ones, key, _MOST["near"])
     groups = {
         "field": _eigenfeatures(r, ones, key, _MOST["field"])
         if store is None
         else _plain(store.embedding.copy()),
-        "near": _eigenfeatures(lambda arm: np.exp((r(arm) - 1.0) / NEAR), ones, key, _MOST["near"]),
+        "near": near,
+        "broad": _squared(near),
         "even": _eigenfeatures(lambda arm: r(arm) ** 2, ones, key, _MOST["even"]),
     }
     if store is not None:
@@ -177,6 +182,12 @@ def _eigenfeatures(
     rows = np.empty((rest.size, keep))
     kernels.times(factor, mixing, rows)
     return _Group(_scaled(rows), mixing)
+
+
+def _squared(group: _Group) -> _Group:
+    """Return the eigenfeatures of the square of a kernel, from its own."""
+    values = np.einsum("kf,kf->f", group.values, group.values)
+    return _Group(_scaled(group.values * np.sqrt(values)), group.mixing)
 
 
 def _eigen(rows: Float64s) -> tuple[Float64s, Float64s]:

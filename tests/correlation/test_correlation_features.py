@@ -27,18 +27,20 @@ def test_eigenvectors_are_those_of_numpy(size: int, seed: int) -> None:
 def test_features_of_a_matrix_have_its_kernel() -> None:
     r = correlations(30)
     features = features_of(source_from_matrix(r))
-    assert [*features.groups] == ["field", "near", "even"]
-    for name, kernel in {"field": r, "near": np.exp((r - 1.0) / NEAR), "even": r**2}.items():
+    assert [*features.groups] == ["field", "near", "broad", "even"]
+    centre = np.eye(30) - 1.0 / 30
+    near = np.exp((r - 1.0) / NEAR)
+    broad = near @ centre @ near
+    for name, kernel in {"field": r, "near": near, "broad": broad, "even": r**2}.items():
         x = features.values[:, features.groups[name]]
-        centred = kernel - kernel.mean(axis=0)
-        centred -= centred.mean(axis=1)[:, None]
+        centred = centre @ kernel @ centre
         assert np.allclose(x @ x.T, centred / np.trace(centred) * 30, atol=1e-3)
 
 
 def test_every_group_is_centred_and_of_length_one(small_store: Path) -> None:
     with fc.open_store(small_store) as store:
         features = features_of(as_source(store))
-        groups = ["field", "near", "even", "current", "strength", "recruited"]
+        groups = ["field", "near", "broad", "even", "current", "strength", "recruited"]
         assert [*features.groups] == groups
         for columns in features.groups.values():
             x, mixing = features.values[:, columns], features.mixing[:, columns]

@@ -371,7 +371,7 @@ def test_a_lesson_that_knows_less_can_be_taken_at_any_weight() -> None:
 def test_a_lesson_of_other_features_is_refused_by_name(small_store: Path) -> None:
     with fc.open_store(small_store) as store:
         lesson = session(correlations(12), 5).lesson
-        with pytest.raises(DuelError, match="the features here give field, current, near, even, "):
+        with pytest.raises(DuelError, match="the features here give field, current, near, broad, "):
             BayesDuel(store, horizon=10, prior=lesson)
         other = session(store, 5).lesson
         other["pairs"][2][0] = "0- 77+"
