@@ -5,6 +5,7 @@ weights w of a normal prior; an answer has a probit likelihood with lapses and a
 bank of priors over the groups of features is weighted by how well each foresaw the answers.
 """
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -22,7 +23,7 @@ from fieldcorr.duel.arms import Arms, arms_of
 from fieldcorr.duel.engine import Engine, Shared, Standing
 from fieldcorr.duel.events import Event
 from fieldcorr.duel.lesson import Lesson
-from fieldcorr.duel.response import responding_root
+from fieldcorr.duel.statement import Answers, Explanation, Normal, stated
 from fieldcorr.duel.survivors import Survivors
 from fieldcorr.errors import DuelError
 
@@ -78,18 +79,16 @@ class Posterior:
     """Weights of one model: normal, with ``sites`` (N, 2), tau and nu of every answer.
 
     ``root`` R (F, F) gives the covariance R R'. It turns with the basis of the features, as a
-    Cholesky factor does not: samples m + R y do not depend on how arms are numbered. ``stated`` is
-    a root of the covariance by linear response, made when something is to be said.
+    Cholesky factor does not: samples m + R y do not depend on how arms are numbered.
     """
 
     mean: Float64s
     root: Float64s
     sites: Float64s
-    stated: Float64s | None = None
 
     def copy(self) -> "Posterior":
         """Return a posterior that learns on its own."""
-        return Posterior(self.mean.copy(), self.root.copy(), self.sites.copy(), self.stated)
+        return Posterior(self.mean.copy(), self.root.copy(), self.sites.copy())
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +110,7 @@ class Belief:
 
     ``arms`` (N, 2) and ``kinds`` (N,) are the answers, ``who`` (N,) who gave them, as numbers in
     ``raters``; ``grid`` (raters, models, G) the log weight of noise, lapse rate and band.
+    ``stated`` and ``draws`` are made when something is to be said.
     """
 
     posteriors: list[Posterior]
@@ -122,6 +122,7 @@ class Belief:
     raters: list[str] = field(default_factory=lambda: [""])
     rater: int = 0
     turn: int = 0
+    stated: list[Normal] | None = None
     draws: Draws | None = None
 
     def copy(self) -> "Belief":
@@ -131,6 +132,7 @@ class Belief:
             posteriors=[posterior.copy() for posterior in self.posteriors],
             grid=self.grid.copy(),
             raters=[*self.raters],
+            stated=None,
         )
 
     def __deepcopy__(self, memo: dict[int, object]) -> "Belief":
@@ -236,7 +238,7 @@ class BayesDuel(Engine):
         self._mend()
         if not self._active.any():
             raise DuelError("no arm is left: everything is excluded")
-        return self._arms.best(self._mean_weights(), self._active)
+        return self._arms.best(self._mean_weights(self._stated), self._active)
 
     @property
     def weights(self) -> dict[str, float]:
@@ -374,7 +376,7 @@ class BayesDuel(Engine):
     def _learn(self, event: Event) -> None:
         """Take every comparison of the event in turn."""
         belief = self._learnt
-        belief.draws = None
+        belief.stated = belief.draws = None
         name = event.meta.get("rater")
         rater = belief.rater if name is None else self._known_rater(str(name))
         for winner, loser, tie in event.comparisons():
@@ -405,7 +407,6 @@ class BayesDuel(Engine):
         given = numbers.take(belief.who, axis=1)
         for (posterior, seen), who in zip(bank, given, strict=True):
             posterior.sites = np.concatenate((posterior.sites, np.zeros((1, 2))))
-            posterior.stated = None
             answers = pairs, belief.kinds, who, keep, posterior.sites
             for begin, several in ((count - 1, 1), (belief.turn, min(again, count))):
                 kernels.refresh(begin, several, self._arms.table, *seen, *answers, posterior.mean,
@@ -439,11 +440,11 @@ class BayesDuel(Engine):
 
     def _chosen(self, free: NDArray[np.bool_], first: int | None = None) -> tuple[int, int]:
         """Return the pair that tells most, of the best mean and the best of samples."""
-        weights, names = self._mean_weights(), [*self._models]
+        weights, names = self._mean_weights(self._normal), [*self._models]
         arms = [] if first is None else [first]
         if np.abs(weights).max() > 1e-9:  # else all means are equal, and rounding would choose
             arms.append(self._arms.best(weights, free))
-        samples, models = self._sampled(self._rng(_TRIED), TRIED, stated=False)
+        samples, models = self._sampled(self._rng(_TRIED), TRIED, self._normal)
         for model, sample in zip(models, samples.T, strict=True):
             if len(set(arms)) < CANDIDATES:
                 arms.append(self._best_of(names[model], sample, free))
@@ -499,7 +500,7 @@ class BayesDuel(Engine):
         return belief.draws
 
     def _draw(self, free: NDArray[np.bool_]) -> Draws:
-        weights, models = self._sampled(self._rng(_SAMPLED), SAMPLES)
+        weights, models = self._sampled(self._rng(_SAMPLED), SAMPLES, self._stated)
         noise = self._rater_numbers()[models, self._asked, 0]
         if self._unlisted:
             return self._looked(free, weights, noise)
@@ -537,31 +538,26 @@ class BayesDuel(Engine):
         return isinstance(self.source, WholeSource)
 
     def _sampled(
-        self, rng: np.random.Generator, count: int, *, stated: bool = True
+        self, rng: np.random.Generator, count: int, bank: list[Normal]
     ) -> tuple[Float64s, Int64s]:
-        """Return ``count`` weight vectors (F, S) over all features, and the model of each.
-
-        Their covariance is what is stated of it, or that of the normal form, which asks as well.
-        """
+        """Return ``count`` weight vectors (F, S) over all features, and the model of each."""
         places = (np.arange(count) + rng.random()) / count
-        edges = np.cumsum(self._model_weights())[:-1]
+        edges = np.cumsum([normal.weight for normal in bank])[:-1]
         shares = np.searchsorted(edges, places)[rng.permutation(count)]
         axes = rng.standard_normal((self._arms.mixing.shape[0], count))
         base = np.empty((self._arms.mixing.shape[1], count))
         kernels.mix(self._arms.mixing, axes, base)
-        out = np.zeros_like(base)
-        for m, (posterior, (columns, scale)) in enumerate(
-            zip(self._learnt.posteriors, self._models.values(), strict=True)
-        ):
-            mine = np.flatnonzero(shares == m)
+        out, seen = np.zeros_like(base), [*self._models.values()]
+        for n, normal in enumerate(bank):
+            mine = np.flatnonzero(shares == n)
             if not mine.size:
                 continue
+            columns, scale = seen[normal.model]
             start = np.ascontiguousarray(base[columns[:, None], mine])
             found = np.empty_like(start)
-            root = self._stated_root(m) if stated else posterior.root
-            kernels.sample(posterior.mean, root, start, found)
+            kernels.sample(normal.mean, normal.root, start, found)
             out[columns[:, None], mine] = scale[:, None] * found
-        return out, shares
+        return out, np.array([normal.model for normal in bank])[shares]
 
     def _gaps(self) -> Float64s:
         """Return P(best of a sample beats `best`) - 1/2, by the utilities of the sample, (S,)."""
@@ -581,42 +577,44 @@ class BayesDuel(Engine):
         evidence = np.log(np.exp(grid - top[..., None]).sum(axis=2)) + top
         return _normalised(self._learnt.evidence + evidence.sum(axis=0))
 
-    def _mean_weights(self) -> Float64s:
+    def _mean_weights(self, bank: Iterable[Normal]) -> Float64s:
         """Return the mean of the weights of all features, (F,), over the bank."""
-        total = np.zeros(self._arms.mixing.shape[1])
-        bank = zip(
-            self._model_weights(), self._learnt.posteriors, self._models.values(), strict=True
-        )
-        for weight, posterior, (columns, scale) in bank:
-            total[columns] += weight * scale * posterior.mean
+        total, seen = np.zeros(self._arms.mixing.shape[1]), [*self._models.values()]
+        for normal in bank:
+            columns, scale = seen[normal.model]
+            total[columns] += normal.weight * scale * normal.mean
         return total
 
-    def _stated_root(self, model: int) -> Float64s:
-        """Return a root of the covariance of a model's weights, by linear response."""
-        belief, (columns, scale) = self._learnt, [*self._models.values()][model]
-        posterior = belief.posteriors[model]
-        if posterior.stated is None:
-            pairs = self._arms.numbers(belief.arms)
-            seen = self._arms.table[pairs[..., None], columns] * scale
-            given = self._rater_numbers()[model, belief.who]
-            posterior.stated = responding_root(
-                posterior.mean, posterior.root, posterior.sites, seen[:, 0] - seen[:, 1],
-                belief.kinds, given, self._counting(),
-            )  # fmt: skip
-        return posterior.stated
+    @property
+    def _normal(self) -> list[Normal]:
+        """The bank as it is learnt and asks."""
+        bank = enumerate(zip(self._model_weights(), self._learnt.posteriors, strict=True))
+        return [Normal(m, weight, own.mean, own.root) for m, (weight, own) in bank]
+
+    @property
+    def _stated(self) -> list[Normal]:
+        """The bank as it is stated."""
+        belief, numbers = self._learnt, self._rater_numbers()
+        if belief.stated is None:
+            pairs, keep, bank = self._arms.numbers(belief.arms), self._counting(), []
+            for m, seen in enumerate(self._models.values()):
+                answers, own = Answers(self._arms.table, *seen, pairs, keep), belief.posteriors[m]
+                told = own.sites, belief.kinds, numbers[m, belief.who]
+                bank.append(Explanation(answers, own.mean, own.root, *told))
+            belief.stated = stated([*zip(self._model_weights().tolist(), bank, strict=True)])
+        return belief.stated
 
     def _mean_and_deviation(self, arms: Int64s | None) -> tuple[Float64s, Float64s]:
-        rows = self._arms.rows(arms)
+        rows, seen = self._arms.rows(arms), [*self._models.values()]
         mean, square, part = np.zeros((3, len(rows)))
-        bank = zip(
-            self._model_weights(), self._learnt.posteriors, self._models.values(), strict=True
-        )
-        for m, (weight, posterior, (columns, scale)) in enumerate(bank):
+        for model, group in itertools.groupby(self._stated, lambda normal: normal.model):
+            columns, scale = seen[model]
             own = np.ascontiguousarray(rows[:, columns] * scale)
-            kernels.variances(own, self._stated_root(m), np.empty(scale.size), part)
-            centre = np.einsum("kf,f->k", own, posterior.mean)
-            mean += weight * centre
-            square += weight * (part + centre**2)
+            for normal in group:
+                kernels.variances(own, normal.root, np.empty(scale.size), part)
+                centre = np.einsum("kf,f->k", own, normal.mean)
+                mean += normal.weight * centre
+                square += normal.weight * (part + centre**2)
         return mean, np.sqrt(np.maximum(square - mean**2, 0.0))
 
     def _ranked(self) -> Survivors:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldcorr.duel import _bayes_kernels as kernels
-from fieldcorr.duel.response import responding_root
+from fieldcorr.duel.statement import Answers, Explanation, stated
 
 Float64s = NDArray[np.float64]
 
@@ -63,44 +63,51 @@ class Problem:
         """Noise, lapse rate and band of every answer, (30, 3)."""
         return np.tile(self.rater, (30, 1))
 
-    def propagated(self, start: Float64s, sites: Float64s) -> tuple[Float64s, Float64s, Float64s]:
-        """Return mean, root and sites where nothing changes; ``start`` is the mean of the prior."""
+    def propagated(self, start: Float64s, sites: Float64s) -> Explanation:
+        """Return the normal form where nothing changes; ``start`` is the mean of the prior."""
         mean, root, sites = start.copy(), np.eye(4), sites.copy()
         for n in np.argsort(-sites[:, 0]):
             kernels.change_site(mean, root, self.directions[n], *sites[n], np.empty(4))
-        told = self.arms, self.kinds, self.raters, self.keep, sites
-        kernels.refresh(0, 30 * 60, self.x, np.arange(4), np.ones(4), *told, mean, root)
-        return mean, root, sites
+        answers = Answers(self.x, np.arange(4), np.ones(4), self.arms, self.keep)
+        seen = answers.features, answers.columns, answers.scale, self.arms
+        told = self.kinds, self.raters, self.keep, sites
+        kernels.refresh(0, 30 * 60, *seen, *told, mean, root)
+        return Explanation(answers, mean, root, sites, self.kinds, self.raters)
 
-    def stated(self, sites: Float64s) -> tuple[Float64s, Float64s, Float64s]:
-        """Return mean, sites, and the root that an engine states."""
-        mean, root, sites = self.propagated(np.zeros(4), sites)
-        told = sites, self.directions, self.kinds, self.raters, self.keep
-        return mean, sites, responding_root(mean, root, *told)
+    def stated(self) -> tuple[Float64s, Float64s]:
+        """Return means and deviations of x . w (8,) that an engine states."""
+        found = stated([(1.0, self.propagated(np.zeros(4), np.zeros((30, 2))))])
+        weight = np.array([normal.weight for normal in found])
+        each = np.array([self.x @ normal.mean for normal in found])
+        inward = np.array([self.x @ normal.root for normal in found])
+        mean = weight @ each
+        return mean, np.sqrt(weight @ ((inward**2).sum(axis=2) + each**2) - mean**2)
 
     @cached_property
     def _logs(self) -> Float64s:
+        """Log probability of every kind of answer, (2, len(_GRID))."""
         either = [chance(_GRID, kind, *self.rater) for kind in (kernels.WIN, kernels.TIE)]
         return np.log(np.maximum(either, 1e-300))
 
     def log_density(self, w: Float64s) -> Float64s:
         """Return the log density of weights (4, S), up to a constant: the definition."""
         u = self.directions @ w
-        won, tied = (np.interp(u, _GRID, logs) for logs in self._logs)
-        logs = np.where(self.kinds[:, None] == kernels.WIN, won, tied)
-        return np.asarray(logs.sum(axis=0) - 0.5 * (w**2).sum(axis=0))
+        logs: Float64s = -0.5 * (w**2).sum(axis=0)
+        for gap, kind in zip(u, self.kinds, strict=True):
+            logs += np.interp(gap, _GRID, self._logs[kind])
+        return logs
 
     def weighed(self, samples: int) -> tuple[Float64s, Float64s, float]:
         """Return means and deviations of x . w (8,) by importance, and how many samples count.
 
-        Samples are of the normal form, half of them from one that is 1.8 times as wide.
+        Samples are of the normal form, and of two that are wider: for humps that it has not.
         """
-        mean, root, _ = self.propagated(np.zeros(4), np.zeros((30, 2)))
-        rng = np.random.default_rng(0)
-        y = rng.standard_normal((4, samples)) * np.where(np.arange(samples) % 2, 1.0, 1.8)
+        normal = self.propagated(np.zeros(4), np.zeros((30, 2)))
+        rng, widths = np.random.default_rng(0), np.array([1.0, 1.8, 3.0])
+        y = rng.standard_normal((4, samples)) * widths[np.arange(samples) % 3]
         square = (y**2).sum(axis=0)
-        drawn = np.log(np.exp(-0.5 * square) + np.exp(-0.5 * square / 1.8**2) / 1.8**4)
-        w = mean[:, None] + root @ y
+        drawn = np.log((np.exp(-0.5 * square / widths[:, None] ** 2).T / widths**4).sum(axis=1))
+        w = normal.mean[:, None] + normal.root @ y
         logs = self.log_density(w) - drawn
         weight = np.exp(logs - logs.max())
         weight /= weight.sum()

@@ -15,6 +15,7 @@ import fieldcorr as fc
 from fieldcorr.correlation.features import BANK
 from fieldcorr.duel import BayesDuel, source_from_embedding, source_from_kernel
 from fieldcorr.duel import _bayes_kernels as kernels
+from fieldcorr.duel.statement import Answers, Explanation
 from fieldcorr.duel.terminal import progress_line, result_text
 from fieldcorr.errors import DuelError
 from tests.duel.problems import Float64s, Problem, chance, normal_below
@@ -97,19 +98,70 @@ def test_information_is_that_of_quadrature(
 @pytest.mark.parametrize("lapse", [0.0, 0.05, 0.15, 0.4])
 def test_means_and_deviations_agree_with_long_chains(seed: int, lapse: float) -> None:
     problem = Problem.made(seed, lapse)
-    mean, _, root = problem.stated(np.zeros((30, 2)))
     chains = problem.walked()
     expected, deviation = chains.mean(axis=(1, 2)), chains.std(axis=(1, 2))
     parts = chains.reshape(8, 20, -1).std(axis=2)  # of 20 walks each
     error = parts.std(axis=1, ddof=1) / math.sqrt(20.0)
     assert (error < 0.01 * deviation).all()
-    centre, spread, counting = problem.weighed(200_000)  # what scripts/study moments compares with
+    centre, spread, counting = problem.weighed(200_000)  # what the others are compared with
     assert counting > 10_000
     assert np.abs(centre - expected).max() < 0.03 * deviation.max()
     assert np.abs(spread / deviation - 1.0).max() < 0.03
-    found = np.sqrt(((problem.x @ root) ** 2).sum(axis=1))
-    assert np.abs(problem.x @ mean - expected).max() < 0.05 * np.abs(expected).max()
-    assert np.abs(found / deviation - 1.0).max() < 0.05
+    agree(problem, expected, deviation)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lapse", [0.0, 0.05, 0.15, 0.4])
+def test_means_and_deviations_are_exact_within_five_percent(lapse: float) -> None:
+    for seed in range(24):
+        problem = Problem.made(seed, lapse)
+        centre, spread, counting = problem.weighed(100_000)
+        assert counting > 5_000
+        agree(problem, centre, spread)
+
+
+def agree(problem: Problem, centre: Float64s, spread: Float64s) -> None:
+    mean, deviation = problem.stated()
+    assert np.abs(mean - centre).max() < 0.05 * np.abs(centre).max()
+    assert np.abs(deviation / spread - 1.0).max() < 0.05
+
+
+@settings(deadline=None, max_examples=20)
+@given(
+    kinds=st.lists(st.sampled_from([kernels.WIN, kernels.TIE]), min_size=2, max_size=6),
+    swapped=st.integers(0, 63),
+    lapse=st.floats(0.05, 0.6),
+    late=st.integers(0, 2),
+)
+def test_an_answer_was_meant_as_probably_as_by_quadrature(
+    kinds: list[int], swapped: int, lapse: float, late: int
+) -> None:
+    """Two arms, so that weights are one number; the first answers are FIXED and told before."""
+    count, rater = len(kinds), (0.5, lapse, 0.2)
+    arms = np.array([(0, 1) if swapped >> n & 1 else (1, 0) for n in range(count)])
+    answers = Answers(np.array([[0.7], [-0.7]]), np.arange(1), np.ones(1), arms, np.ones(count))
+    told = np.array(kinds), np.tile(rater, (count, 1))
+    mean, root, sites = np.zeros(1), np.eye(1), np.zeros((count, 2))
+    for n in range(min(late, count - 1)):
+        told[0][n], sites[n] = kernels.FIXED, (0.4, 0.3)
+        kernels.change_site(mean, root, answers.directions[n], *sites[n], np.empty(1))
+    seen = answers.features, answers.columns, answers.scale, arms
+    kernels.refresh(0, 40 * count, *seen, *told, answers.keep, sites, mean, root)
+    normal = Explanation(answers, mean, root, sites, *told)
+    meant, lapsed = normal.split()
+    (doubted,) = np.flatnonzero(lapsed.kinds != normal.kinds)
+
+    w = np.linspace(-9.0, 9.0, 4001)
+    density = np.exp(-0.5 * w**2)
+    for m, direction in enumerate(answers.directions[:, 0]):
+        if told[0][m] == kernels.FIXED:
+            density *= np.exp(0.3 * direction * w - 0.2 * (direction * w) ** 2)
+        elif m != doubted:
+            density *= chance(direction * w, kinds[m], *rater)
+    sober = chance(answers.directions[doubted, 0] * w, kinds[doubted], 0.5, 0.0, 0.2)
+    idle = chance(np.zeros(1), kinds[doubted], 0.5, 0.0, 0.2)[0]
+    odds = (1.0 - lapse) * (density @ sober) / (lapse * idle * density.sum())
+    assert meant.evidence - lapsed.evidence == pytest.approx(math.log(odds), abs=0.1)
 
 
 @settings(deadline=None, max_examples=10)
@@ -123,23 +175,25 @@ def test_the_covariance_is_how_the_means_respond_to_a_tilt(
     seed: int, lapse: float, forgetting: float, fixed: int
 ) -> None:
     problem = Problem.made(seed, lapse)
-    sites = problem.propagated(np.zeros(4), np.zeros((30, 2)))[2]
+    sites = problem.propagated(np.zeros(4), np.zeros((30, 2))).sites
     kinds = np.where(np.arange(30) < fixed, kernels.FIXED, problem.kinds)
     keep = (1.0 - forgetting) ** np.arange(29.0, -1.0, -1.0)
     problem = replace(problem, kinds=kinds, keep=keep)
-    _, sites, found = problem.stated(sites)
-    tilts = 1e-4 * np.eye(4)
-    moved = [problem.propagated(t, sites)[0] - problem.propagated(-t, sites)[0] for t in tilts]
-    slope = np.array(moved) / 2e-4
+    normal = problem.propagated(np.zeros(4), sites)
+    found = normal.responding_root
+
+    def centre(tilt: Float64s) -> Float64s:
+        return problem.propagated(tilt, normal.sites).mean
+
+    slope = np.array([centre(t) - centre(-t) for t in 1e-4 * np.eye(4)]) / 2e-4
     assert np.allclose(found @ found.T, 0.5 * (slope + slope.T), atol=1e-6)
 
 
 def test_samples_have_the_moments_of_the_posterior() -> None:
     engine = session(correlations(12), 15)
-    draws = np.concatenate(
-        [engine._arms.table @ engine._sampled(np.random.default_rng(s), 500)[0] for s in range(8)],
-        1,
-    )
+    bank, generators = engine._stated, map(np.random.default_rng, range(8))
+    weights = [engine._sampled(rng, 500, bank)[0] for rng in generators]
+    draws = engine._arms.table @ np.concatenate(weights, axis=1)
     mean, deviation = engine.posterior()
     assert np.abs(draws.mean(axis=1) - mean).max() < 0.08 * deviation.max()
     assert np.abs(draws.std(axis=1) / deviation - 1.0).max() < 0.06
@@ -343,11 +397,11 @@ def test_a_lesson_at_full_weight_is_the_whole_belief(small_store: Path) -> None:
     with fc.open_store(small_store) as store:
         teacher = session(store, 20)
         pupil = BayesDuel(store, horizon=10, prior=teacher.lesson)
-        assert np.allclose(teacher.posterior()[0], pupil.posterior()[0], atol=1e-5)
+        taught, learnt = (engine._mean_weights(engine._normal) for engine in (teacher, pupil))
+        assert np.allclose(taught, learnt, atol=1e-5)
         posteriors = zip(teacher._learnt.posteriors, pupil._learnt.posteriors, strict=True)
-        for taught, learnt in posteriors:
-            normal = taught.root @ taught.root.T
-            assert np.allclose(normal, learnt.root @ learnt.root.T, atol=1e-5)
+        for own, other in posteriors:
+            assert np.allclose(own.root @ own.root.T, other.root @ other.root.T, atol=1e-5)
         assert pupil.survivors.count.sum() == 0.0
         half = BayesDuel(store, horizon=10, prior=teacher.lesson, prior_weight=0.3)
         nothing = BayesDuel(store, horizon=10, prior=teacher.lesson, prior_weight=0.0)

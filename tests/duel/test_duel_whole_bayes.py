@@ -94,9 +94,8 @@ def test_what_is_excluded_is_not_asked(source: WholeSource) -> None:
 def test_a_lesson_is_a_prior(source: WholeSource) -> None:
     taught = played(source, 30)
     engine = BayesDuel(source, horizon=10, prior=taught.lesson)
-    np.testing.assert_allclose(
-        engine.posterior(range(9))[0], taught.posterior(range(9))[0], atol=1e-6
-    )
+    taken, own = (one._mean_weights(one._normal) for one in (engine, taught))
+    np.testing.assert_allclose(taken, own, atol=1e-6)
 
 
 def test_what_needs_all_arms_says_so(source: WholeSource) -> None:
