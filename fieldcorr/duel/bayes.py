@@ -39,15 +39,18 @@ TRIED = 8
 CANDIDATES = 4
 """Arms among which the most informative pair is asked."""
 
-LINEAR = ("field", "current")
-"""Models of the bank in which every answer tells about all arms, however far from it."""
+ODDS = {"broad": 2.0}
+"""Prior odds of the models of the bank, 1 if not named."""
 
-DARING = 0.7
-"""Part of their deviation that samples of the other models keep to when a question is made.
+DARING = {"field": 1.0, "current": 1.0, "broad": 0.85}
+"""Part of their deviation that samples of a model keep to when a question is made.
 
-With all of it, many questions go to corners that nobody has looked at; with half of it, a session
-settles on what is only the best thereabouts.
+In a linear model every answer tells about all arms. Elsewhere, with all of the deviation, many
+questions go to corners that nobody has looked at; with half of it, a session settles on what is
+only the best thereabouts.
 """
+
+_DARING = 0.7  # of the models that are not named
 
 SEARCHED = 8
 """Samples whose best arm is searched among all where arms are too many to list: a pass for each."""
@@ -344,9 +347,10 @@ class BayesDuel(Engine):
     def _before(self) -> Belief:
         """Return what is believed before the first answer: the prior, and any earlier lesson."""
         names = [*self._models]
+        odds = np.log([ODDS.get(name, 1.0) for name in names])
         if self.prior is None:
-            lesson = Lesson(np.zeros((0, 2), dtype=np.int64), np.zeros((len(names), 0, 2)),
-                            np.zeros(len(names)))  # fmt: skip
+            nothing = np.zeros((0, 2), dtype=np.int64), np.zeros((len(names), 0, 2))
+            lesson = Lesson(*nothing, odds)
         else:
             lesson = Lesson.from_record(self.prior, self.source, names)
         posteriors = []
@@ -362,7 +366,7 @@ class BayesDuel(Engine):
                 kernels.change_site(posterior.mean, posterior.root, direction, *sites[n], work)
             posteriors.append(posterior)
         kinds = np.full(len(lesson.arms), kernels.FIXED, dtype=np.int64)
-        evidence = lesson.evidence * self.prior_weight
+        evidence = odds + (lesson.evidence - odds) * self.prior_weight
         return Belief(posteriors, self._new_rater(), lesson.arms, kinds, 0 * kinds, evidence)
 
     def _new_rater(self) -> Float64s:
@@ -463,9 +467,8 @@ class BayesDuel(Engine):
             return self._arms.best(weights, free)
         model, (columns, scale) = [*self._models].index(name), self._models[name]
         own = weights[columns]
-        if name not in LINEAR:
-            mean = scale * self._learnt.posteriors[model].mean
-            own = mean + DARING * (own - mean)
+        mean = scale * self._learnt.posteriors[model].mean
+        own = mean + DARING.get(name, _DARING) * (own - mean)
         return int(kernels.best_mean(self._rough[model], own.astype(np.float32), free))
 
     def _telling(self, arms: Int64s, *, fixed: bool) -> tuple[int, int]:

@@ -34,6 +34,7 @@ from fieldcorr.duel.trials import Rater
 from fieldcorr.duel.worlds import ElectrodeSpace, Grid, World, utilities
 from study_parts.duel_results import (
     CALLED,
+    CLOSE,
     CORE,
     ENGINES,
     FRESH,
@@ -107,6 +108,7 @@ def campaign(sessions: int) -> Iterator[Block]:
         for fold in range(5):
             for engine in both:
                 yield Block("grid", "grid", engine, "plain", 5 * first + BLOCK * fold)
+                yield Block("close", "bumps", engine, "plain", CLOSE + 5 * first + BLOCK * fold)
         if turn % 2 == 0:
             for world, engine in product(WORLDS, both):
                 yield Block("fresh", world, engine, "plain", FRESH + first // 2)

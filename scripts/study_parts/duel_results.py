@@ -22,9 +22,11 @@ PEER = ("BayesDuel", "CorrDuel", "BoTorch-field", "BoTorch-current")
 MEASURES = ("potential", "field", "activating")
 STOP = (0.9, 0.1)
 CALLED = 40
-FRESH = 400
-"""Sessions from this one on were played by nobody before the rules of all engines were settled."""
+FRESH, CLOSE = 500, 600
+"""Sessions from here on were played by nobody before the rules of all engines were settled.
 
+The second ones are of the world where CorrDuel and BayesDuel are closest to each other.
+"""
 
 Group = tuple[str, str, str, str]
 """World, engine, rater, measure."""
@@ -155,6 +157,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "regret": lambda: regret_table("regret", "regret", STEPS),
     "eps": lambda: regret_table("regret", "eps", STEPS),
     "fresh": lambda: regret_table("fresh", "regret", STEPS),
+    "close": lambda: regret_table("close", "regret", HALF),
+    "close-eps": lambda: regret_table("close", "eps", HALF),
     "calibration": calibration_table,
     "robust": lambda: regret_table("robust", "regret", HALF),
     "raters": called_table,
