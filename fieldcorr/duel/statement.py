@@ -149,12 +149,13 @@ class Explanation:
         raters[n, 1], kinds[n] = 0.0, kernels.FIXED
         meant = replace(self, raters=raters, odds=self.odds + keep * math.log1p(-lapse))
         lapsed = replace(self, kinds=kinds, odds=self.odds + keep * math.log(lapse * idle))
-        return [meant._settled(n, forget=False), lapsed._settled(n, forget=True)]
+        return [meant._settled(n), lapsed._settled(n)]
 
-    def _settled(self, n: int, *, forget: bool) -> "Explanation":
+    def _settled(self, n: int) -> "Explanation":
+        """Return it with factors that know how answer n is taken."""
         mean, root, sites = self.mean.copy(), self.root.copy(), self.sites.copy()
         told, work = self.answers, np.empty(mean.size)
-        if forget:
+        if self.kinds[n] == kernels.FIXED:
             kernels.change_site(mean, root, told.directions[n], *-sites[n], work)
             sites[n] = 0.0
         kernels.refresh(0, _SWEEPS * len(sites), told.features, told.columns, told.scale, told.arms,

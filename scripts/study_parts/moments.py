@@ -12,8 +12,8 @@ from study_parts.duel_results import table
 from tests.duel.problems import Float64s, Problem
 
 LAPSES = (0.0, 0.05, 0.15, 0.4)
-PROBLEMS = 24
-SAMPLES, LEAST = 400_000, 10_000
+PROBLEMS = 72
+SAMPLES, LEAST = 200_000, 10_000
 """Samples of each posterior, and how many of them must count, for 1 % of a deviation."""
 
 
