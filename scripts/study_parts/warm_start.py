@@ -1,19 +1,19 @@
 """What the lesson of one session is worth to the next: the regret of a second patient.
 
-    PYTHONPATH=scripts:. .venv/bin/python -m study_parts.warm_start STORE.h5 [SESSIONS]
-
 Utilities are linear in the field; that of the second patient has the given correlation with that of
 the first, who has answered 100 times. Regret is P(best beats recommended) - 1/2.
 """
 
+import argparse
 import math
-import sys
 
 import numpy as np
 from numpy.typing import NDArray
 
 import fieldcorr as fc
 from fieldcorr.duel import as_source
+from study_parts.duel import make_stores, store_path
+from study_parts.duel_results import table
 
 NOISE = 0.5
 FIRST, STEPS = 100, (10, 25, 50)
@@ -35,9 +35,13 @@ def regret(engine: fc.BayesDuel, utility: NDArray[np.float64]) -> float:
     return 0.5 * math.erf((utility.max() - utility[engine.best]) / (2.0 * NOISE))
 
 
-def main(path: str, sessions: int) -> None:
+def main() -> None:
     """Print a table: correlation of the patients, weight of the lesson, regret at some steps."""
-    with fc.open_store(path) as store:
+    parser = argparse.ArgumentParser(prog="scripts/study warm", description=__doc__)
+    parser.add_argument("--sessions", type=int, default=40, help="pairs of patients")
+    sessions = parser.parse_args().sessions
+    make_stores()
+    with fc.open_store(store_path("potential")) as store:
         source = as_source(store)
         found: dict[tuple[float, float], list[list[float]]] = {}
         for number in range(sessions):
@@ -58,10 +62,11 @@ def main(path: str, sessions: int) -> None:
                         play(pupil, utility, answers, step)
                         row.append(regret(pupil, utility))
                     found.setdefault((alike, weight), []).append(row)
-    print("alike  weight  " + "  ".join(f"t = {step:2d}" for step in (0, *STEPS)))
-    for (alike, weight), rows in found.items():
-        mean = np.mean(rows, axis=0)
-        print(f"{alike:5.1f}  {weight:6.1f}  " + "  ".join(f"{value:6.3f}" for value in mean))
+    lines = [
+        [f"{number:g}" for number in key] + [f"{value:.3f}" for value in np.mean(rows, axis=0)]
+        for key, rows in found.items()
+    ]
+    print(table(["alike", "weight", *(f"t = {step}" for step in (0, *STEPS))], lines))
 
 
 def standard(utility: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -70,4 +75,4 @@ def standard(utility: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 40)
+    main()

@@ -191,7 +191,11 @@ def test_the_covariance_is_how_the_means_respond_to_a_tilt(
 
 def test_samples_have_the_moments_of_the_posterior() -> None:
     engine = session(correlations(12), 15)
+    mean, _ = engine.posterior()
+    for _ in range(2):
+        engine.tell(int(mean.argmin()), int(mean.argmax()))  # meant, or a lapse
     bank, generators = engine._stated, map(np.random.default_rng, range(8))
+    assert len(bank) > len(engine.weights)
     weights = [engine._sampled(rng, 500, bank)[0] for rng in generators]
     draws = engine._arms.table @ np.concatenate(weights, axis=1)
     mean, deviation = engine.posterior()
