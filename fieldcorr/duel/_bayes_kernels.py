@@ -72,6 +72,16 @@ def moments(
     return math.log(z), first, second, third, fourth
 
 
+@_jit
+def all_moments(
+    mean: Float64s, variance: Float64s, kinds: Int64s, raters: Float64s, out: Float64s
+) -> None:
+    """Write the :func:`moments` of N answers to ``out`` (N, 5)."""
+    for n in range(mean.size):
+        noise, lapse, band = raters[n]
+        out[n] = moments(mean[n], variance[n], kinds[n], noise, lapse, band)
+
+
 @_inner
 def _slopes(x: float) -> tuple[float, float, float, float]:
     """Return the first four derivatives of the normal distribution function."""

@@ -30,6 +30,7 @@ EXPLANATIONS = 64
 """Most explanations over the bank."""
 
 _SWEEPS = 2
+_CLEAR = 1e-3  # part of a variance between meant and lapse that is no doubt
 _RARE = 1e-3  # weight of an explanation that is left out
 _LEAST = 0.25  # factor of a variance; 0.7 was the least seen in a thousand problems
 
@@ -94,9 +95,9 @@ class Explanation:
 
     def _moments(self, raters: Float64s) -> Float64s:
         """Return log Z and its derivatives of every live answer, (5, live)."""
-        given = zip(*self._cavity, self.kinds[self._live], raters[self._live], strict=True)
-        found = [kernels.moments(m, s, k, *rater) for m, s, k, rater in given]
-        return np.array(found).reshape(-1, 5).T
+        out = np.empty((self._live.size, 5))
+        kernels.all_moments(*self._cavity, self.kinds[self._live], raters[self._live], out)
+        return out.T
 
     @cached_property
     def _slopes(self) -> Float64s:
@@ -105,11 +106,6 @@ class Explanation:
     @cached_property
     def _unit(self) -> Float64s:
         return np.asarray(self._inward[self._live] / self._spread[self._live, None])
-
-    @cached_property
-    def _alike(self) -> Float64s:
-        """Correlations of the differences of live answers."""
-        return np.asarray(np.einsum("nf,mf->nm", self._unit, self._unit))
 
     @cached_property
     def evidence(self) -> float:
@@ -136,7 +132,11 @@ class Explanation:
         meant = (1.0 - self.raters[self._live, 1]) * np.exp(log_z - self._slopes[0])
         step = self._cavity[1] * first / self._spread[self._live]
         between = self.answers.keep[self._live] * meant * (1.0 - meant) * step**2
-        return np.asarray(between * np.einsum("nm,m->n", self._alike**2, between))
+        some = np.flatnonzero(between > _CLEAR)  # few of many answers
+        alike = np.einsum("nf,mf->nm", self._unit[some], self._unit[some])
+        out = np.zeros(between.size)
+        out[some] = between[some] * np.einsum("nm,m->n", alike**2, between[some])
+        return out
 
     def split(self) -> "list[Explanation]":
         """Return two explanations of the most doubtful answer: it was meant, or it was a lapse."""
@@ -172,9 +172,10 @@ class Explanation:
         """
         if not self._live.size:
             return self.root
-        unit, alike = self._unit, self._alike
+        unit = self._unit
         follows = self._follows() * self.answers.keep[self._live, None, None]
         t = np.linalg.solve(np.eye(2) + follows, follows)
+        alike = np.einsum("nf,mf->nm", unit, unit)
         system = -np.block([[t[:, i, j, None] * alike ** (j + 1) for j in (0, 1)] for i in (0, 1)])
         system[np.diag_indices(len(system))] += 1.0
         tilted = np.concatenate([t[:, i, :1] * unit for i in (0, 1)])
