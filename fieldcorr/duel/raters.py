@@ -4,7 +4,7 @@ Three explanations of the answers are compared by their evidence: *honest*, a ut
 with the bank of priors of :mod:`fieldcorr.correlation.features`; *chance*, 1/2 for every answer;
 *one side*, an unknown share of lefts. If the rater is honest, the odds of another explanation ever
 exceed 1 / a with probability a at most (Ville's inequality), so a warning at odds
-of 80 : 1 is a false alarm in at most one of 80 sessions, as far as the priors fit the rater.
+of 40 : 1 is a false alarm in at most one of 40 sessions, as far as the priors fit the rater.
 """
 
 import math
@@ -30,7 +30,7 @@ Shown = tuple[int, int, Answer]
 LEAST, MOST = 10, 80
 """Answers before which nothing is said, and that are looked at."""
 
-CHANCE, ONE_SIDE = math.log(80.0), math.log(400.0)
+CHANCE, ONE_SIDE = math.log(40.0), math.log(400.0)
 """Log odds against an honest rater at which a warning is given; one side shows at once."""
 
 DOUBT = 2.0
