@@ -444,11 +444,12 @@ class BayesDuel(Engine):
 
     def _chosen(self, free: NDArray[np.bool_], first: int | None = None) -> tuple[int, int]:
         """Return the pair that tells most, of the best mean and the best of samples."""
-        weights, names = self._mean_weights(self._normal), [*self._models]
+        bank, names = self._normal, [*self._models]
+        weights = self._mean_weights(bank)
         arms = [] if first is None else [first]
         if np.abs(weights).max() > 1e-9:  # else all means are equal, and rounding would choose
             arms.append(self._arms.best(weights, free))
-        samples, models = self._sampled(self._rng(_TRIED), TRIED, self._normal)
+        samples, models = self._sampled(self._rng(_TRIED), TRIED, bank)
         for model, sample in zip(models, samples.T, strict=True):
             if len(set(arms)) < CANDIDATES:
                 arms.append(self._best_of(names[model], sample, free))
@@ -590,13 +591,13 @@ class BayesDuel(Engine):
 
     @property
     def _normal(self) -> list[Normal]:
-        """The bank as it is learnt and asks."""
+        """The bank as it was learnt, by which questions are made."""
         bank = enumerate(zip(self._model_weights(), self._learnt.posteriors, strict=True))
         return [Normal(m, weight, own.mean, own.root) for m, (weight, own) in bank]
 
     @property
     def _stated(self) -> list[Normal]:
-        """The bank as it is stated."""
+        """The bank by which something is said."""
         belief, numbers = self._learnt, self._rater_numbers()
         if belief.stated is None:
             pairs, keep, bank = self._arms.numbers(belief.arms), self._counting(), []
