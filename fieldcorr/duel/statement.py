@@ -1,5 +1,7 @@
 """What is stated of a posterior: explanations of doubtful answers, and linear response in each.
 
+In go the answers and the normal form of every model of the bank; out come weighted normals.
+
 An answer that was meant says something, a lapse says nothing. Where either is likely and they
 disagree, the posterior has two humps and no normal form has its deviations: it is split in two, the
 answer taken as meant in one and as a lapse in the other, and again, as long as that matters.
@@ -37,7 +39,10 @@ _LEAST = 0.25  # factor of a variance; 0.7 was the least seen in a thousand prob
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """N answers, as :func:`fieldcorr.duel._bayes_kernels.refresh` takes them."""
+    """N answers as a model sees them, with the features of ``columns`` times ``scale`` (F,).
+
+    ``arms`` (N, 2) are winner and loser, ``keep`` (N,) is how much each answer counts.
+    """
 
     features: Float64s
     columns: Int64s
@@ -142,13 +147,12 @@ class Explanation:
         """Return two explanations of the most doubtful answer: it was meant, or it was a lapse."""
         n = int(self._live[np.argmax(self.doubts)])
         noise, lapse, band = self.raters[n]
-        win = 0.5 * math.erfc(band / noise / math.sqrt(2.0))
-        idle = win if self.kinds[n] == kernels.WIN else 1.0 - 2.0 * win
+        log_idle = kernels.moments(0.0, 0.0, int(self.kinds[n]), noise, 0.0, band)[0]
         keep = float(self.answers.keep[n])
         raters, kinds = self.raters.copy(), self.kinds.copy()
         raters[n, 1], kinds[n] = 0.0, kernels.FIXED
         meant = replace(self, raters=raters, odds=self.odds + keep * math.log1p(-lapse))
-        lapsed = replace(self, kinds=kinds, odds=self.odds + keep * math.log(lapse * idle))
+        lapsed = replace(self, kinds=kinds, odds=self.odds + keep * (math.log(lapse) + log_idle))
         return [meant._settled(n), lapsed._settled(n)]
 
     def _settled(self, n: int) -> "Explanation":
